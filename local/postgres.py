@@ -1,0 +1,169 @@
+"""PostgreSQL from the wheel: one server for the local cloud, one throw-away server for tests.
+
+Both trust every connection and listen on 127.0.0.1 only, with no Unix socket: they are for a
+machine whose users trust each other, and hold nothing but made-up data.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import processes, tools
+from .settings import HOME, LOOPBACK, POSTGRES_PORT, TEST_POSTGRES_PORT, Failure, Port, say
+
+SUPERUSER = "postgres"
+DATABASE = "tirada"
+# May create roles and owns the database, but is no superuser: what RDS gives, too.
+OWNER = "tirada_owner"
+APP = "tirada_app"
+NEXT_PORTS = 50
+
+
+@dataclass(frozen=True)
+class Server:
+    """One data directory, its port and what differs from PostgreSQL's own settings."""
+
+    name: str
+    port: Port
+    settings: Mapping[str, str] = field(default_factory=dict)
+    moves: bool = False  # takes the next free port if its own is taken
+
+    @property
+    def home(self) -> Path:
+        return HOME / self.name
+
+    def url(self, role: str = SUPERUSER, database: str = "postgres") -> str:
+        record = processes.find(self.name)
+        if not record:
+            raise Failure(f"{self.name} is not running.")
+        return f"postgres://{role}@{LOOPBACK}:{record['port']}/{database}"
+
+
+CLOUD = Server("postgres", POSTGRES_PORT, {"max_connections": "200"})
+# Nothing in it must survive a crash, so it waits for no disk.
+TEST = Server(
+    "test-postgres",
+    TEST_POSTGRES_PORT,
+    {
+        "max_connections": "300",
+        "shared_buffers": "512MB",
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+        "max_wal_size": "4GB",
+        "autovacuum_naptime": "10s",
+    },
+    moves=True,
+)
+
+
+def start(server: Server) -> bool:
+    """Start it, or find that it runs. True if this call started it."""
+    if processes.find(server.name):
+        return False
+    port = free_port(server)
+    programs = tools.postgres_home() / "bin"
+    data = server.home / "data"
+    if not (data / "PG_VERSION").exists() or not (server.home / "ready").exists():
+        create(server, programs, data)
+    (data / "postmaster.pid").unlink(missing_ok=True)  # find() said that none of ours runs
+    settings = {
+        "port": str(port),
+        "listen_addresses": LOOPBACK,
+        "unix_socket_directories": "",
+        "timezone": "UTC",
+        **server.settings,
+    }
+    options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+    check = [str(programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(port)]
+    say(f"- {server.name} on {LOOPBACK}:{port}")
+    processes.start(
+        server.name,
+        [*stepping_down(programs), str(programs / "postgres"), "-D", str(data), *options],
+        port=port,
+        environment=plain_environment(),
+        directory=server.home,
+        ready=lambda: subprocess.run(check, check=False).returncode == 0,
+    )
+    return True
+
+
+def create(server: Server, programs: Path, data: Path) -> None:
+    """A new cluster, owned by the user that will run it."""
+    shutil.rmtree(server.home, ignore_errors=True)
+    server.home.mkdir(parents=True)
+    if os.geteuid() == 0:
+        os.chown(server.home, *unprivileged())
+    command = [*stepping_down(programs), str(programs / "initdb"), "-D", str(data)]
+    command += ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--no-sync"]
+    command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    what = f"a new cluster for {server.name}"
+    processes.run(command, what, cwd=server.home, env=plain_environment(), **quiet)
+    (server.home / "ready").touch()
+
+
+def stop(server: Server) -> bool:
+    """Stop it (open connections are cut) and remove its data."""
+    stopped = processes.stop(server.name, signal.SIGINT)
+    shutil.rmtree(server.home, ignore_errors=True)
+    return stopped
+
+
+def prepare_database() -> None:
+    """Owner role and database of the local cloud; the `migrate` function makes the rest."""
+    sql = (
+        f"select 'create role {OWNER} login createrole'"
+        f" where not exists (select from pg_roles where rolname = '{OWNER}') \\gexec\n"
+        f"select 'create database {DATABASE} owner {OWNER}'"
+        f" where not exists (select from pg_database where datname = '{DATABASE}') \\gexec\n"
+    )
+    psql = str(tools.postgres_home() / "bin" / "psql")
+    command = [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", CLOUD.url()]
+    processes.run(command, f"database {DATABASE}", input=sql, text=True, env=plain_environment())
+
+
+def free_port(server: Server) -> int:
+    """The server's port; for one that may move, the next free one."""
+    if not server.moves:
+        return processes.require_free(server.port)
+    first = server.port.number
+    for number in range(first, min(first + NEXT_PORTS, 65536)):
+        if not processes.listening(number):
+            return number
+    raise Failure(f"No free port from {first} on. Choose another: {server.port.variable}=…")
+
+
+def plain_environment() -> dict[str, str]:
+    """Without the person's PG* variables, which would move ports and settings."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("PG")} | {"LC_ALL": "C"}
+
+
+def unprivileged() -> tuple[int, int]:
+    """User and group that run Postgres when we are root: it refuses root."""
+    nobody = pwd.getpwnam("nobody")
+    return nobody.pw_uid, nobody.pw_gid
+
+
+def stepping_down(programs: Path) -> list[str]:
+    """The prefix that runs a command as that user; empty when we are an ordinary user.
+
+    A checkout below a private directory (/root, say) cannot be entered by that user. Then it
+    keeps one capability, to search directories and read files; no permission on disk is changed.
+    """
+    if os.geteuid() != 0:
+        return []
+    uid, gid = unprivileged()
+    prefix = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+    above = (programs, *programs.parents, HOME, *HOME.parents)
+    if all(part.stat().st_mode & stat.S_IXOTH for part in above):
+        return prefix
+    return [*prefix, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]

