@@ -33,7 +33,9 @@ def check() -> None:
 def rust() -> str | None:
     wanted = re.search(r'^rust-version\s*=\s*"([\d.]+)"', (ROOT / "Cargo.toml").read_text(), re.M)
     least = wanted.group(1) if wanted else "1.95"
-    advice = f"Rust {least} or newer: install rustup from https://rustup.rs, then `rustup update stable`"
+    advice = (
+        f"Rust {least} or newer: install rustup from https://rustup.rs, then `rustup update stable`"
+    )
     if not shutil.which("cargo"):
         return advice
     said = subprocess.run(["cargo", "--version"], capture_output=True, text=True, cwd=ROOT).stdout

@@ -16,8 +16,7 @@ BY_HAND = "sudo apt-get install -y pgbouncer"
 
 
 def find() -> str | None:
-    found = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
-    return found
+    return shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
 
 def ensure() -> str | None:
@@ -51,6 +50,9 @@ def administrator() -> list[str] | None:
     """The prefix that makes a command root's; none if that would ask for a password."""
     if os.geteuid() == 0:
         return []
-    if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:
+    if (
+        shutil.which("sudo")
+        and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
+    ):
         return ["sudo", "-n"]
     return None

@@ -1,13 +1,15 @@
 """PostgreSQL from the wheel: one server for the local cloud, one throw-away server for tests.
 
-Both trust every connection and listen on 127.0.0.1 only, with no Unix socket: they are for a
-machine whose users trust each other, and hold nothing but made-up data.
+Both listen on 127.0.0.1 only, with no Unix socket. The cloud's server asks for passwords, as RDS
+does, so that a role without one is found here; the tests' server trusts every connection.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import stat
@@ -35,19 +37,24 @@ class Server:
     port: Port
     settings: Mapping[str, str] = field(default_factory=dict)
     moves: bool = False  # takes the next free port if its own is taken
+    trusts: bool = False  # asks for no password
 
     @property
     def home(self) -> Path:
         return HOME / self.name
 
+    def password(self, role: str) -> str:
+        return json.loads((self.home / "passwords.json").read_text())[role]
+
     def url(self, role: str = SUPERUSER, database: str = "postgres") -> str:
         record = processes.find(self.name)
         if not record:
             raise Failure(f"{self.name} is not running.")
-        return f"postgres://{role}@{LOOPBACK}:{record['port']}/{database}"
+        user = role if self.trusts else f"{role}:{self.password(role)}"
+        return f"postgres://{user}@{LOOPBACK}:{record['port']}/{database}"
 
 
-CLOUD = Server("postgres", POSTGRES_PORT, {"max_connections": "200"})
+CLOUD = Server("postgres", POSTGRES_PORT, {"max_connections": "400"})
 # Nothing in it must survive a crash, so it waits for no disk.
 TEST = Server(
     "test-postgres",
@@ -62,6 +69,7 @@ TEST = Server(
         "autovacuum_naptime": "10s",
     },
     moves=True,
+    trusts=True,
 )
 
 
@@ -100,15 +108,28 @@ def create(server: Server, programs: Path, data: Path) -> None:
     """A new cluster, owned by the user that will run it."""
     shutil.rmtree(server.home, ignore_errors=True)
     server.home.mkdir(parents=True)
+    passwords = {role: secrets.token_hex(16) for role in (SUPERUSER, OWNER, APP)}
+    write_private(server.home / "passwords.json", json.dumps(passwords))
+    first = server.home / "first-password"
+    write_private(first, passwords[SUPERUSER])
     if os.geteuid() == 0:
         os.chown(server.home, *unprivileged())
+        os.chown(first, *unprivileged())
     command = [*stepping_down(programs), str(programs / "initdb"), "-D", str(data)]
-    command += ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--no-sync"]
+    command += ["-U", SUPERUSER, "--encoding=UTF8", "--no-sync"]
+    command += ["--auth=trust"] if server.trusts else ["--auth=scram-sha-256", f"--pwfile={first}"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     what = f"a new cluster for {server.name}"
     processes.run(command, what, cwd=server.home, env=plain_environment(), **quiet)
+    first.unlink()
     (server.home / "ready").touch()
+
+
+def write_private(path: Path, text: str) -> None:
+    """For nobody else's eyes, from the first byte on."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
 
 
 def stop(server: Server) -> bool:
@@ -120,8 +141,9 @@ def stop(server: Server) -> bool:
 
 def prepare_database() -> None:
     """Owner role and database of the local cloud; the `migrate` function makes the rest."""
+    password = f"''{CLOUD.password(OWNER)}''"  # quoted within a quoted statement
     sql = (
-        f"select 'create role {OWNER} login createrole'"
+        f"select 'create role {OWNER} login createrole password {password}'"
         f" where not exists (select from pg_roles where rolname = '{OWNER}') \\gexec\n"
         f"select 'create database {DATABASE} owner {OWNER}'"
         f" where not exists (select from pg_database where datname = '{DATABASE}') \\gexec\n"
@@ -158,6 +180,7 @@ def stepping_down(programs: Path) -> list[str]:
 
     A checkout below a private directory (/root, say) cannot be entered by that user. Then it
     keeps one capability, to search directories and read files; no permission on disk is changed.
+    The secure bit lets it count in access(2), too, by which Postgres looks for its own programs.
     """
     if os.geteuid() != 0:
         return []
@@ -166,4 +189,5 @@ def stepping_down(programs: Path) -> list[str]:
     above = (programs, *programs.parents, HOME, *HOME.parents)
     if all(part.stat().st_mode & stat.S_IXOTH for part in above):
         return prefix
-    return [*prefix, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    capability = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    return [*prefix, "--securebits=+no_setuid_fixup", *capability]

@@ -185,6 +185,6 @@ def run(command: list[str], what: str, **options: object) -> subprocess.Complete
     say(f"- {what}")
     done = subprocess.run(command, **options)  # type: ignore[call-overload]
     if done.returncode != 0:
-        said = "\n".join(filter(None, (done.stdout, done.stderr))) if done.stdout else ""
+        said = "\n".join(text for text in (done.stdout, done.stderr) if text)
         raise Failure(f"{what} failed (exit {done.returncode}): {' '.join(command)}\n{said}")
     return done

@@ -15,6 +15,8 @@ HOME = ROOT / ".local"
 LOGS = HOME / "logs"
 STATE = HOME / "state.json"
 SEEDED = HOME / "seeded.json"
+STACK = HOME / "stack.json"
+TOKEN_KEYS = ROOT / "shared" / "edge" / "development" / "jwks.json"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BOOTSTRAPS = ROOT / "target" / "lambda"
 

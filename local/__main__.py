@@ -1,0 +1,86 @@
+"""Command line of the local cloud: `python3 -m local <command>`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from . import checks, cloud, deploy, doctor, package, pgbouncer, postgres, tools
+from .settings import Failure, say
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python3 -m local", description="Tirada's local cloud.")
+    commands = top.add_subparsers(dest="command", required=True)
+    commands.add_parser("doctor", help="say what this machine lacks")
+    some = commands.add_parser("tools", help="install the pinned tools into .local/")
+    some.add_argument("names", nargs="*", choices=["cloud", "deploy", "package", []])
+    commands.add_parser("up", help="start, build, deploy and seed; again: deploy what changed")
+    commands.add_parser("down", help="stop everything and remove its data")
+    commands.add_parser("status", help="what runs, and where")
+    database = commands.add_parser("postgres", help="the throw-away Postgres for tests")
+    database.add_argument("action", choices=["start", "stop"])
+    commands.add_parser("pgbouncer", help="print the path of PgBouncer, installing it if possible")
+    # Options after these three go to the program that they run.
+    commands.add_parser(
+        "sam", help="the SAM CLI against the emulator: sam logs, sam list …", add_help=False
+    )
+    commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
+    commands.add_parser("test", help="every fast test", add_help=False)
+    commands.add_parser("package", help="build the functions for AWS")
+    commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
+    return top
+
+
+def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
+    if command == "doctor":
+        doctor.check()
+    elif command == "tools":
+        tools.install(*given.names)
+    elif command == "up":
+        cloud.up()
+    elif command == "down":
+        cloud.down()
+    elif command == "status":
+        return cloud.status()
+    elif command == "postgres" and given.action == "start":
+        tools.install("cloud")
+        postgres.start(postgres.TEST)
+        print(postgres.TEST.url())
+    elif command == "postgres":
+        postgres.stop(postgres.TEST)
+    elif command == "pgbouncer":
+        found = pgbouncer.ensure()
+        if not found:
+            raise Failure(f"PgBouncer is not here. To install it: {pgbouncer.BY_HAND}")
+        print(found)
+    elif command == "sam":
+        return deploy.sam(rest)
+    elif command == "run":
+        if not rest:
+            raise Failure("Run what? tirada, seed or opening.")
+        return cloud.run(rest[0], rest[1:])
+    elif command == "test":
+        return checks.test(rest)
+    elif command == "package":
+        package.package()
+    elif command == "slow":
+        return checks.slow()
+    return 0
+
+
+def main() -> int:
+    given, rest = parser().parse_known_args()
+    if rest and given.command not in ("sam", "run", "test"):
+        parser().error(f"unknown: {' '.join(rest)}")
+    try:
+        return run(given.command, given, rest)
+    except Failure as failure:
+        say(f"\n{failure}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

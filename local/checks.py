@@ -1,0 +1,52 @@
+"""The test suite with the services that it needs, started for it and stopped after it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from . import cloud, doctor, pgbouncer, postgres, tools
+from .settings import ROOT, say
+
+
+def test(options: list[str]) -> int:
+    """Every fast test, against a throw-away Postgres; the cargo runner's exit status."""
+    doctor.check()
+    tools.install("cloud")
+    bouncer = pgbouncer.ensure()
+    started = postgres.start(postgres.TEST)
+    try:
+        failed = run_tests(test_environment(bouncer), options)
+    finally:
+        if started:
+            postgres.stop(postgres.TEST)
+    if not bouncer:
+        say(f"Not run: the tests that need PgBouncer. To run them: {pgbouncer.BY_HAND}")
+    return failed
+
+
+def test_environment(bouncer: str | None) -> dict[str, str]:
+    mine = dict(os.environ) | {"TIRADA_TEST_POSTGRES_URL": postgres.TEST.url()}
+    mine.pop("TIRADA_TEST_PGBOUNCER", None)
+    return mine | ({"TIRADA_TEST_PGBOUNCER": bouncer} if bouncer else {})
+
+
+def run_tests(environment: dict[str, str], options: list[str]) -> int:
+    """By nextest where it is installed; it leaves documentation tests to cargo."""
+    shared = {"cwd": ROOT, "env": environment}
+    workspace = ["--workspace", "--locked", *options]
+    if not shutil.which("cargo-nextest"):
+        return subprocess.run(["cargo", "test", *workspace], **shared).returncode
+    for command in (["nextest", "run"], ["test", "--doc"]):
+        failed = subprocess.run(["cargo", *command, *workspace], **shared).returncode
+        if failed:
+            return failed
+    return 0
+
+
+def slow() -> int:
+    """The tests that want the whole local cloud. It is left up for a look; `down` ends it."""
+    cloud.up()
+    command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | cloud.environment()).returncode

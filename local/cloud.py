@@ -1,0 +1,136 @@
+"""The whole local cloud: `up`, `down` and `status`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+from . import build, deploy, doctor, emulator, parameters, postgres, processes, tools
+from .settings import (
+    HOME,
+    LOGS,
+    LOOPBACK,
+    SEEDED,
+    STACK,
+    TARGET,
+    Failure,
+    api_url,
+    aws_environment,
+    cloud_url,
+    say,
+)
+
+
+def up() -> None:
+    """From nothing to a running, seeded system; on a running one, deploy what changed."""
+    doctor.check()
+    tools.install()
+    again = bool(processes.find(emulator.NAME))
+    if again:
+        say("Already up: building and deploying what changed.")
+        require_same_ports()
+    postgres.start(postgres.CLOUD)
+    postgres.prepare_database()
+    build.build()
+    emulator.start()
+    deploy.deploy()
+    if not (again and SEEDED.exists()):
+        seed()
+    describe()
+
+
+def require_same_ports() -> None:
+    """A second `up` with other ports would deploy addresses that nobody listens on."""
+    record = processes.find(emulator.NAME)
+    if record and f"{LOOPBACK}:{record['port']}" not in cloud_url():
+        raise Failure(
+            f"The local cloud runs on port {record['port']}: `make down` before moving it."
+        )
+
+
+def environment() -> dict[str, str]:
+    """What the programs that run beside the local cloud are given."""
+    return (
+        aws_environment()
+        | deploy.queue_urls()
+        | {
+            "TIRADA_LOCAL_CLOUD": "1",
+            "TIRADA_STAGE": "local",
+            "TIRADA_API_URL": api_url(),
+            "TIRADA_DATABASE_URL": postgres.CLOUD.url(postgres.APP, postgres.DATABASE),
+            "TIRADA_OWNER_DATABASE_URL": postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE),
+            "TIRADA_TOKEN_ISSUER": deploy.stack("Parameters").get("TokenIssuer", ""),
+        }
+    )
+
+
+def seed() -> None:
+    """A store, a product on sale and a buyer, as the seed program prints them."""
+    program = [str(TARGET / "release" / "seed")]
+    options = {"env": environment(), "stdout": subprocess.PIPE, "text": True}
+    printed = processes.run(program, "seed data", **options).stdout
+    try:
+        found = json.loads(printed)
+        missing = {"store", "product", "token"} - found.keys()
+    except (ValueError, AttributeError):
+        missing = {"JSON"}
+    if missing:
+        raise Failure(f"seed did not print {', '.join(sorted(missing))}:\n{printed}")
+    SEEDED.write_text(printed)
+
+
+def describe() -> None:
+    """How to talk to it."""
+    seeded = json.loads(SEEDED.read_text())
+    product = f"{api_url()}/v1/products/{seeded['product']}"
+    print(f"API       {api_url()}")
+    print(f"AWS       {cloud_url()}")
+    print(f"Postgres  {postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE)}")
+    print(f"Store     {seeded['store']}")
+    print("\nA buyer's token, and what to do with it:\n")
+    print(f"TOKEN={seeded['token']}")
+    print(f"curl -s {product}")
+    print(
+        f"curl -si {product}/orders"
+        ' -H "Authorization: Bearer $TOKEN" -H "Idempotency-Key: $(uuidgen)"'
+        " -H 'Content-Type: application/json' -d '{\"quantity\": 3}'"
+    )
+    print(f'curl -s {api_url()}/v1/orders -H "Authorization: Bearer $TOKEN"')
+    print("\nmake down stops everything.")
+
+
+def run(program: str, options: list[str]) -> int:
+    """A program of this build, beside the local cloud; its exit status is passed on."""
+    binary = TARGET / "release" / program
+    if not binary.exists() or not processes.find(emulator.NAME):
+        raise Failure(f"{program} needs the local cloud: make up")
+    return subprocess.run([str(binary), *options], env=environment()).returncode
+
+
+def down() -> None:
+    """Stop what was started and remove its data. Tools, builds and logs stay."""
+    stopped = [
+        name
+        for name, was_running in (
+            ("AWS emulator", emulator.stop()),
+            ("Postgres", postgres.stop(postgres.CLOUD)),
+            ("test Postgres", postgres.stop(postgres.TEST)),
+        )
+        if was_running
+    ]
+    for left in (SEEDED, STACK, parameters.LOCAL):
+        left.unlink(missing_ok=True)
+    shutil.rmtree(HOME / "sam", ignore_errors=True)
+    say(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+
+
+def status() -> int:
+    """One line per process; exit status 1 if the local cloud is not up."""
+    for name in (emulator.NAME, postgres.CLOUD.name, postgres.TEST.name):
+        record = processes.find(name)
+        running = f"pid {record['pid']}, {LOOPBACK}:{record['port']}" if record else "not running"
+        print(f"{name:14} {running}")
+    print(f"logs           {os.path.relpath(LOGS)}")
+    return 0 if processes.find(emulator.NAME) and processes.find(postgres.CLOUD.name) else 1

@@ -1,0 +1,107 @@
+-- Orders, their history, and the messages that leave with them.
+
+create table orders (
+    id uuid not null,
+    tenant_id uuid not null,
+    product_id uuid not null,
+    product_key integer not null,
+    buyer_id uuid not null,
+    state text not null,
+    requested_numbers integer[] not null,
+    requested_quantity integer not null,
+    fallback text not null,
+    idempotency_key text not null,
+    fingerprint bytea not null,
+    unit_price_minor bigint not null,
+    currency text not null,
+    hold_seconds integer not null,
+    created_at timestamptz not null default now(),
+    queue_deadline timestamptz not null,
+    numbers integer[] not null default '{}',
+    lost_numbers integer[] not null default '{}',
+    substitutes integer[] not null default '{}',
+    suggestions integer[] not null default '{}',
+    reason text,
+    total_minor bigint,
+    expires_at timestamptz,
+    sweep_at timestamptz,
+    sweep_attempts smallint not null default 0,
+    cancel_requested_at timestamptz,
+    version integer not null default 1,
+    constraint orders_pkey primary key (id),
+    constraint orders_idempotency_key_unique unique (tenant_id, buyer_id, idempotency_key),
+    constraint orders_product_exists foreign key (tenant_id, product_id) references products (tenant_id, id),
+    constraint orders_state_known check (
+        state in ('queued', 'reserved', 'paying', 'paid', 'rejected', 'cancelled', 'expired', 'refunding', 'refunded')
+    ),
+    constraint orders_fallback_known check (fallback in ('reject', 'drop', 'replace')),
+    constraint orders_request_valid check (
+        requested_quantity >= 0 and cardinality(requested_numbers) + requested_quantity between 1 and 100
+    ),
+    constraint orders_fingerprint_length check (octet_length(fingerprint) = 32),
+    constraint orders_hold_complete check (
+        state not in ('reserved', 'paying')
+        or (expires_at is not null and sweep_at is not null and total_minor is not null and cardinality(numbers) > 0)
+    ),
+    constraint orders_rejection_has_reason check (state <> 'rejected' or reason is not null)
+) with (fillfactor = 85);
+comment on table orders is 'One buyer''s order of numbers of one product. Only domain knows which state may follow which.';
+comment on column orders.product_key is 'Copied from the product, for narrow indexes.';
+comment on column orders.numbers is 'Numbers the order got. Kept after release: taken_numbers says who owns them now.';
+comment on column orders.queue_deadline is 'After it a queued order is rejected instead of served.';
+comment on column orders.expires_at is 'End of the hold. It alone says whether the order may still be paid.';
+comment on column orders.sweep_at is 'When the expiry sweep looks at the hold: expires_at, later after a failed try.';
+
+create index orders_of_buyer on orders (tenant_id, buyer_id, id);
+create index orders_open on orders (product_key, buyer_id)
+    where state in ('queued', 'reserved', 'paying', 'refunding');
+create index orders_queue on orders (product_key, created_at, id) where state = 'queued';
+create index orders_sweep on orders (sweep_at) where state in ('reserved', 'paying');
+
+create table order_events (
+    order_id uuid not null,
+    version integer not null,
+    from_state text,
+    to_state text not null,
+    cause text not null,
+    at timestamptz not null default now(),
+    constraint order_events_pkey primary key (order_id, version)
+);
+comment on table order_events is 'Append-only history: one row per transition, version = the order''s version after it.';
+
+create table buyer_holdings (
+    product_key integer not null,
+    buyer_id uuid not null,
+    held integer not null default 0,
+    constraint buyer_holdings_pkey primary key (product_key, buyer_id),
+    constraint buyer_holdings_not_negative check (held >= 0)
+) with (fillfactor = 80);
+comment on table buyer_holdings is 'Numbers of a product in one buyer''s hands, reserved and paid together.';
+
+create table outbox (
+    id uuid not null,
+    queue text not null,
+    tenant_id uuid not null,
+    product_id uuid not null,
+    order_id uuid not null,
+    attempts integer not null default 0,
+    created_at timestamptz not null default now(),
+    next_attempt_at timestamptz not null,
+    constraint outbox_pkey primary key (id),
+    constraint outbox_queue_known check (queue in ('reserve-numbers', 'release-numbers'))
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+comment on table outbox is 'Messages that a commit owes to a queue. A row leaves when its message was sent, or is no longer needed.';
+create index outbox_due on outbox (next_attempt_at);
+
+create table idempotency_keys (
+    tenant_id uuid not null,
+    subject_id uuid not null,
+    route text not null,
+    key text not null,
+    fingerprint bytea not null,
+    status smallint not null,
+    created_at timestamptz not null default now(),
+    constraint idempotency_keys_pkey primary key (tenant_id, subject_id, route, key)
+);
+create index idempotency_keys_age on idempotency_keys (created_at);
+comment on table idempotency_keys is 'Answered POSTs other than placing orders, kept for a day. Written in the transaction of their effect.';

@@ -1,0 +1,170 @@
+//! Who is asking: buyers' tokens.
+//!
+//! A token is an ES256 JWT signed by a key of the allow-list, chosen by `kid`. Nothing in a token can choose anything
+//! else: not the algorithm, not a key, not an address to fetch one from. Every refusal looks the same outside.
+
+pub mod development;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use domain::Reason;
+use domain::limits::TOKEN_BYTES_MAX;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::config::Stage;
+use crate::environment::ConfigError;
+
+/// Clock difference forgiven in either direction, in seconds.
+const LEEWAY_SECONDS: u64 = 30;
+
+/// Furthest expiry accepted, in seconds from now. We issue tokens for minutes; one that lives for years is a mistake or
+/// an attack, even when it is well signed.
+const LIFETIME_SECONDS_MAX: u64 = 7 * 24 * 3_600;
+
+/// The audience of a buyer's token. Tokens of other kinds, staff's for one, have another.
+const BUYER_AUDIENCE: &str = "buyer";
+
+/// Bytes of an uncompressed P-256 point: a tag and two coordinates.
+const POINT_BYTES: usize = 65;
+
+/// A buyer whose token was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buyer {
+    /// The buyer.
+    pub buyer_id: Uuid,
+    /// The store they belong to; ids of other stores do not exist for them.
+    pub tenant_id: Uuid,
+}
+
+/// What a buyer's token says. Strict types do most of the checking: an `exp` that is text or has a fraction, a list as
+/// `aud`, a `sub` that is no UUID do not parse.
+#[derive(Debug, Serialize, Deserialize)]
+struct Claims {
+    iss: String,
+    aud: String,
+    sub: Uuid,
+    tenant: Uuid,
+    exp: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<u64>,
+}
+
+/// The public keys that may sign buyers' tokens. Cheap to clone.
+#[derive(Clone)]
+pub struct TokenKeys(Arc<Inner>);
+
+struct Inner {
+    keys: HashMap<String, DecodingKey>,
+    validation: Validation,
+}
+
+impl std::fmt::Debug for TokenKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.keys.keys()).finish()
+    }
+}
+
+/// A key set as configured. Unlike RFC 7517 asks of readers, a key that we cannot use is an error: the set is ours.
+#[derive(Deserialize)]
+struct Jwks {
+    keys: Vec<Jwk>,
+}
+
+#[derive(Deserialize)]
+struct Jwk {
+    kid: String,
+    kty: String,
+    crv: String,
+    x: String,
+    y: String,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    d: Option<serde::de::IgnoredAny>,
+}
+
+impl TokenKeys {
+    /// Reads a JWK set of P-256 keys. An empty one is allowed and refuses everybody.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: no key set, a key of another kind or without `kid`, a `kid` twice, a private key, or the
+    /// development key on a stage other than local.
+    pub fn from_jwks(jwks: &str, issuer: &str, stage: Stage) -> Result<Self, ConfigError> {
+        let invalid = |why: String| ConfigError::invalid("TIRADA_TOKEN_KEYS", why);
+        let set: Jwks =
+            serde_json::from_str(jwks).map_err(|error| invalid(format!("must be a JWK set of EC keys: {error}")))?;
+        let mut keys = HashMap::with_capacity(set.keys.len());
+        for jwk in set.keys {
+            let key = jwk.key().map_err(|why| invalid(format!("has key {:?}, which {why}", jwk.kid)))?;
+            if stage != Stage::Local && development::is_public_key(&key) {
+                return Err(ConfigError::LocalOnly { what: "the development signing key", stage: stage.word() });
+            }
+            if keys.insert(jwk.kid.clone(), key).is_some() {
+                return Err(invalid(format!("has kid {:?} twice", jwk.kid)));
+            }
+        }
+        let mut validation = Validation::new(Algorithm::ES256);
+        validation.leeway = LEEWAY_SECONDS;
+        validation.validate_nbf = true;
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation.set_issuer(&[issuer]);
+        validation.set_audience(&[BUYER_AUDIENCE]);
+        Ok(Self(Arc::new(Inner { keys, validation })))
+    }
+
+    /// The buyer that an `Authorization` header proves.
+    ///
+    /// # Errors
+    /// [`Reason::Unauthorized`], whatever is wrong.
+    pub fn verify_buyer(&self, authorization: Option<&str>) -> Result<Buyer, Reason> {
+        authorization.and_then(bearer_token).and_then(|token| self.verified(token)).ok_or(Reason::Unauthorized)
+    }
+
+    fn verified(&self, token: &str) -> Option<Buyer> {
+        let Inner { keys, validation } = &*self.0;
+        // Unchecked, and used only to look a key up.
+        let header = decode_header(token).ok()?;
+        // Extensions marked critical must be understood, and we understand none.
+        if header.crit.is_some() {
+            return None;
+        }
+        let key = keys.get(header.kid.as_deref()?)?;
+        let claims = decode::<Claims>(token, key, validation).ok()?.claims;
+        let furthest = jsonwebtoken::get_current_timestamp() + LIFETIME_SECONDS_MAX + LEEWAY_SECONDS;
+        (claims.exp <= furthest).then_some(Buyer { buyer_id: claims.sub, tenant_id: claims.tenant })
+    }
+}
+
+/// The token in `Bearer <token>`, if its length is bearable.
+fn bearer_token(authorization: &str) -> Option<&str> {
+    let (scheme, token) = authorization.split_once(' ')?;
+    let fits = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= TOKEN_BYTES_MAX;
+    fits.then_some(token)
+}
+
+impl Jwk {
+    /// The key, or what is wrong with it as the end of a sentence.
+    fn key(&self) -> Result<DecodingKey, &'static str> {
+        let is = |value: &Option<String>, wanted: &str| value.as_deref().is_none_or(|value| value == wanted);
+        if self.kid.is_empty() {
+            return Err("needs a kid");
+        }
+        if self.d.is_some() {
+            return Err("is private; only public keys belong here");
+        }
+        if self.kty != "EC" || self.crv != "P-256" || !is(&self.alg, "ES256") || !is(&self.usage, "sig") {
+            return Err("is not for ES256 signatures");
+        }
+        let key = DecodingKey::from_ec_components(&self.x, &self.y).map_err(|_| "has unreadable coordinates")?;
+        match key.try_get_as_bytes() {
+            Ok(point) if point.len() == POINT_BYTES => Ok(key),
+            _ => Err("has coordinates of the wrong length"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

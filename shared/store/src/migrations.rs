@@ -1,0 +1,89 @@
+//! Brings a database to the schema of this build, and prepares the role that the functions use.
+//!
+//! Runs over a direct connection, never through a pooler: it needs a session lock and `alter role`.
+
+use domain::limits::{IDLE_IN_TRANSACTION_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOUT};
+use domain::{Error, Result};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::errors::from_postgres;
+
+mod embedded {
+    refinery::embed_migrations!("../../migrations");
+}
+
+/// The role that the functions connect as.
+pub const APP_ROLE: &str = "tirada_app";
+
+/// Key of the session lock under which migrations run: "tirada" in ASCII.
+const MIGRATION_LOCK: i64 = 0x7469_7261_6461;
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Report {
+    /// Versions applied now, ascending.
+    pub applied: Vec<i32>,
+    /// Version of the schema afterwards.
+    pub version: i32,
+}
+
+/// Applies what is missing, one process at a time, each migration in its own transaction.
+///
+/// An older build on a newer schema is accepted, so that a rollback of the code works; a changed migration is not.
+///
+/// # Errors
+/// Busy when the database is away, a fault when a migration fails or its text has changed since it was applied.
+pub async fn run(client: &mut tokio_postgres::Client) -> Result<Report> {
+    client.batch_execute(&format!("select pg_advisory_lock({MIGRATION_LOCK})")).await.map_err(from_postgres)?;
+    let outcome = embedded::migrations::runner().set_abort_missing(false).run_async(client).await;
+    let unlocked = client.batch_execute(&format!("select pg_advisory_unlock({MIGRATION_LOCK})")).await;
+    let applied: Vec<i32> = outcome
+        .map_err(|error| Error::Fault(Box::new(error)))?
+        .applied_migrations()
+        .iter()
+        .map(|migration| migration.version())
+        .collect();
+    unlocked.map_err(from_postgres)?;
+    let version = latest();
+    Ok(Report { applied, version })
+}
+
+/// Newest version that this build knows.
+#[must_use]
+pub fn latest() -> i32 {
+    embedded::migrations::runner().get_migrations().iter().map(|migration| migration.version()).max().unwrap_or(0)
+}
+
+/// Makes the functions' role or brings it up to date: password, timeouts, and the least rights that work.
+///
+/// The timeouts belong to the role because start-up options do not pass through RDS Proxy and SET pins a session.
+///
+/// # Errors
+/// Busy when the database is away, a fault when the owner may not do this.
+pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&SecretString>) -> Result<()> {
+    let lock_ms = LOCK_TIMEOUT.as_millis();
+    let statement_ms = STATEMENT_TIMEOUT.as_millis();
+    let idle_ms = IDLE_IN_TRANSACTION_TIMEOUT.as_millis();
+    let password = password.map_or(String::new(), |password| {
+        // The verifier, not the password: statements end up in logs.
+        let verifier = postgres_protocol::password::scram_sha_256(password.expose_secret().as_bytes());
+        format!("alter role {APP_ROLE} password '{verifier}';")
+    });
+    let sql = format!(
+        "select pg_advisory_xact_lock({MIGRATION_LOCK});
+        do $$ begin
+            if not exists (select from pg_roles where rolname = '{APP_ROLE}') then create role {APP_ROLE} login; end if;
+        end $$;
+        {password}
+        alter role {APP_ROLE} set lock_timeout = {lock_ms};
+        alter role {APP_ROLE} set statement_timeout = {statement_ms};
+        alter role {APP_ROLE} set idle_in_transaction_session_timeout = {idle_ms};
+        grant usage on schema public to {APP_ROLE};
+        revoke all on all tables in schema public from {APP_ROLE};
+        grant select, insert, update, delete on all tables in schema public to {APP_ROLE};
+        revoke update, delete, truncate on order_events from {APP_ROLE};
+        revoke insert, update, delete on refinery_schema_history from {APP_ROLE};
+        revoke delete on tenants, products, number_chunks, orders from {APP_ROLE};"
+    );
+    client.batch_execute(&format!("begin; {sql} commit;")).await.map_err(from_postgres)
+}

@@ -1,0 +1,55 @@
+//! Numbers change hands here, and only here: reserve, release, block, mend.
+
+mod block;
+mod locks;
+mod mend;
+mod release;
+mod reserve;
+mod writes;
+
+pub use block::{block, unblock};
+pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
+pub use release::{Sweep, find_due_products, release, sweep};
+pub use reserve::{Served, reserve};
+
+use domain::Error;
+
+/// Why a transaction over chunks did not commit.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Bits or counters of these chunks do not agree with the rows: mend them, then try again.
+    Disagreement(Vec<i32>),
+    /// Picks need chunks that were not locked.
+    TooNarrow,
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<domain::Reason> for Failure {
+    fn from(reason: domain::Reason) -> Self {
+        Self::Error(reason.into())
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Error(crate::errors::from_postgres(error))
+    }
+}
+
+impl Failure {
+    /// As an error, where mending was tried and did not help.
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Disagreement(chunks) => Error::fault(format!("chunks {chunks:?} disagree with their rows")),
+            Self::TooNarrow => Error::fault("a plan over every chunk was too narrow"),
+            Self::Error(error) => error,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Staff take free numbers off sale and put them back.
+
+use std::collections::BTreeSet;
+
+use domain::numbers::Kind;
+use domain::{Reason, Result};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::catalog::Product;
+use crate::errors::{constraint_of, from_postgres};
+use crate::numbers::Failure;
+use crate::numbers::locks::lock_chunks;
+use crate::numbers::mend::mend_chunks;
+use crate::numbers::writes::{delete_taken, expect, insert_taken, update_chunks};
+
+/// Blocks free numbers, all or none.
+///
+/// # Errors
+/// Out-of-range, numbers-taken when one of them is not free, or busy or fault from the database.
+pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
+    twice(client, product, numbers, true).await
+}
+
+/// Unblocks blocked numbers, all or none.
+///
+/// # Errors
+/// Out-of-range, numbers-taken when one of them is not blocked, or busy or fault from the database.
+pub async fn unblock(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
+    twice(client, product, numbers, false).await
+}
+
+/// Once, and once more after mending when bits and rows disagreed.
+async fn twice(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, take: bool) -> Result<()> {
+    if !numbers.iter().all(|number| product.described.range.contains(*number)) {
+        return Err(Reason::OutOfRange.into());
+    }
+    match change(client, product, numbers, take).await {
+        Err(Failure::Disagreement(chunks)) => {
+            mend_chunks(client, product, &chunks).await?;
+            change(client, product, numbers, take).await.map_err(Failure::into_error)
+        }
+        other => other.map_err(Failure::into_error),
+    }
+}
+
+async fn change(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, take: bool) -> std::result::Result<(), Failure> {
+    let range = product.described.range;
+    let indexes: BTreeSet<i32> = numbers.iter().map(|number| range.chunk_of(*number)).collect();
+    let indexes: Vec<i32> = indexes.into_iter().collect();
+    let rows: Vec<(i32, Option<Uuid>)> = numbers.iter().map(|number| (*number, None)).collect();
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let mut chunks = lock_chunks(&tx, product.key, range, &indexes).await?;
+    for number in numbers {
+        let chunk = chunks.iter_mut().find(|chunk| chunk.index() == range.chunk_of(*number));
+        let done = chunk.is_some_and(|c| if take { c.take(*number, Kind::Blocked) } else { c.give_back(*number, Kind::Blocked) });
+        if !done {
+            return Err(Reason::NumbersTaken.into());
+        }
+    }
+    if take {
+        match insert_taken(&tx, product.key, Kind::Blocked, &rows).await {
+            Ok(inserted) => expect(rows.len(), inserted, "blocked numbers")?,
+            Err(error) if constraint_of(&error) == Some("taken_numbers_pkey") => return Err(Failure::Disagreement(indexes)),
+            Err(error) => return Err(error.into()),
+        }
+    } else if delete_taken(&tx, product.key, Kind::Blocked, &rows).await? != rows.len() as u64 {
+        // Sold numbers among them, whose bits are set as well.
+        return Err(Reason::NumbersTaken.into());
+    }
+    update_chunks(&tx, product.key, &chunks).await?;
+    tx.commit().await?;
+    Ok(())
+}

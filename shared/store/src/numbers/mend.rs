@@ -1,0 +1,122 @@
+//! Bits and counters are derived; rows decide. What disagrees is recomputed from the rows, under the chunk's lock.
+
+use domain::catalog::Range;
+use domain::numbers::{Chunk, Disagreement, Kind};
+use domain::{Error, Result};
+use tokio_postgres::{Client, Row, Transaction};
+
+use crate::catalog::Product;
+use crate::errors::from_postgres;
+use crate::numbers::Failure;
+use crate::numbers::locks::{chunk_from, lock_chunks};
+use crate::numbers::writes::{insert_finding, update_chunks};
+use crate::rows::column;
+use crate::types::INT4;
+
+/// Compares one chunk with its rows, both from one snapshot; none when there is no such chunk.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn compare_chunk(client: &Client, product_key: i32, range: Range, chunk: i32) -> Result<Option<Disagreement>> {
+    let sql = "select c.chunk, c.bits, c.available, c.reserved, c.paid, c.blocked, t.numbers, t.kinds
+        from number_chunks c cross join lateral (
+            select coalesce(array_agg(number), '{}') as numbers, coalesce(array_agg(kind), '{}') as kinds
+            from taken_numbers where product_key = $1 and number between $3 and $4) as t
+        where c.product_key = $1 and c.chunk = $2";
+    let (first, last) = bounds(range, chunk);
+    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 4] =
+        [(&product_key, INT4), (&chunk, INT4), (&first, INT4), (&last, INT4)];
+    let Some(row) = client.query_typed_opt(sql, &params).await.map_err(from_postgres)? else { return Ok(None) };
+    let stored = chunk_from(&row, range)?;
+    Ok(Some(stored.compare(&taken_from(&row)?)))
+}
+
+/// Compares one chunk with its rows under the chunk's lock, so that no writer is between the two.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn confirm_chunk(client: &mut Client, product_key: i32, range: Range, chunk: i32) -> Result<Disagreement> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let stored = lock_one(&tx, product_key, range, chunk).await?;
+    let found = stored.compare(&list_taken(&tx, product_key, range, chunk).await?);
+    tx.rollback().await.map_err(from_postgres)?;
+    Ok(found)
+}
+
+/// Mends chunks from their rows and records what was wrong; returns how many were.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn mend_chunks(client: &mut Client, product: &Product, chunks: &[i32]) -> Result<usize> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let range = product.described.range;
+    let mut mended = Vec::new();
+    for stored in lock_chunks(&tx, product.key, range, chunks).await? {
+        let rows = list_taken(&tx, product.key, range, stored.index()).await?;
+        let found = stored.compare(&rows);
+        if !found.is_none() {
+            insert_finding(&tx, product.key, stored.index(), &describe(&found), true).await?;
+            tracing::error!(product.key = product.key, chunk = stored.index(), found = describe(&found), "chunk mended");
+            mended.push(stored.rebuilt(&rows));
+        }
+    }
+    update_chunks(&tx, product.key, &mended).await.map_err(Failure::into_error)?;
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(mended.len())
+}
+
+/// Rebuilds every chunk of a product from its rows, a few at a time, and closes its findings; returns how many
+/// chunks were wrong.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn rebuild(client: &mut Client, product: &Product) -> Result<usize> {
+    let mut mended = 0;
+    let all: Vec<i32> = (0..product.described.range.chunk_count()).collect();
+    for some in all.chunks(domain::limits::CHUNKS_PER_GROUP_MAX) {
+        mended += mend_chunks(client, product, some).await?;
+    }
+    let sql = "update audit_findings set resolved_at = now() where product_key = $1 and invariant in ('I2', 'I3') and resolved_at is null";
+    client.execute_typed(sql, &[(&product.key, INT4)]).await.map_err(from_postgres)?;
+    Ok(mended)
+}
+
+async fn lock_one(tx: &Transaction<'_>, product_key: i32, range: Range, chunk: i32) -> Result<Chunk> {
+    let locked = lock_chunks(tx, product_key, range, &[chunk]).await?;
+    locked.into_iter().next().ok_or_else(|| Error::fault(format!("chunk {chunk} is missing")))
+}
+
+async fn list_taken(tx: &Transaction<'_>, product_key: i32, range: Range, chunk: i32) -> Result<Vec<(i32, Kind)>> {
+    let sql = "select coalesce(array_agg(number), '{}') as numbers, coalesce(array_agg(kind), '{}') as kinds
+        from taken_numbers where product_key = $1 and number between $2 and $3";
+    let (first, last) = bounds(range, chunk);
+    let row = tx
+        .query_typed_one(sql, &[(&product_key, INT4), (&first, INT4), (&last, INT4)])
+        .await
+        .map_err(from_postgres)?;
+    taken_from(&row)
+}
+
+fn taken_from(row: &Row) -> Result<Vec<(i32, Kind)>> {
+    let numbers: Vec<i32> = column(row, "numbers")?;
+    let kinds: Vec<&str> = column(row, "kinds")?;
+    let kind = |word| Kind::from_word(word).ok_or_else(|| Error::fault(format!("unknown kind {word:?}")));
+    numbers.into_iter().zip(kinds).map(|(number, word)| Ok((number, kind(word)?))).collect()
+}
+
+fn bounds(range: Range, chunk: i32) -> (i32, i32) {
+    let first = range.chunk_first(chunk);
+    (first, first + range.chunk_size(chunk) - 1)
+}
+
+/// What a finding says, with a bounded number of examples.
+pub(crate) fn describe(found: &Disagreement) -> String {
+    let some = |numbers: &[i32]| format!("{} ({:?})", numbers.len(), &numbers[..numbers.len().min(5)]);
+    format!(
+        "wrongly free: {}, wrongly taken: {}, counters: {}, padding: {}",
+        some(&found.wrongly_free),
+        some(&found.wrongly_taken),
+        if found.counters.is_some() { "wrong" } else { "right" },
+        if found.padding { "wrong" } else { "right" },
+    )
+}

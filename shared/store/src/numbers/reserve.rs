@@ -1,0 +1,373 @@
+//! Reserving: the orders of one product, decided together in one transaction.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use domain::catalog::{Range, Reserving};
+use domain::messages::Queue;
+use domain::numbers::{Ask, Decider, Decision, Kind, Plan};
+use domain::orders::{Fallback, State};
+use domain::{Error, Reason, Result};
+use rand::rngs::StdRng;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Transaction};
+use uuid::Uuid;
+
+use crate::catalog::{Product, find_product};
+use crate::errors::{constraint_of, from_postgres};
+use crate::numbers::Failure;
+use crate::numbers::locks::{lock_chunks, lock_holdings};
+use crate::numbers::mend::mend_chunks;
+use crate::numbers::writes::{add_to_holdings, expect, insert_taken, update_chunks};
+use crate::rows::{column, one_word};
+use crate::types::{INT4, INT4S, TEXTS, UUID, UUIDS};
+use crate::{outbox, switches};
+
+/// What became of one order in a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Served {
+    /// Decided now, decided before, or parked: its message is done.
+    Done,
+    /// Not decided: somebody else holds it, or it failed in a way that may pass. Its message must come again.
+    Again,
+    /// There is no such order of this product.
+    Unknown,
+}
+
+/// Decides orders of one product: at most `ORDERS_PER_TRANSACTION_MAX` of them.
+///
+/// When bits and rows turn out to disagree, the chunks in question are mended and the group is decided again; should
+/// that not help, each order gets its own transaction, so that one impossible order does not hold up the others.
+///
+/// # Errors
+/// Busy or fault; then nothing of the group was changed, or it is unknown whether it was.
+pub async fn reserve(client: &mut Client, product_id: Uuid, order_ids: &[Uuid], rng: &mut StdRng) -> Result<Vec<(Uuid, Served)>> {
+    let Some(product) = find_product(client, product_id).await? else {
+        return Ok(order_ids.iter().map(|id| (*id, Served::Unknown)).collect());
+    };
+    match mending(client, &product, order_ids, rng).await {
+        Err(Failure::Disagreement(_)) => one_by_one(client, &product, order_ids, rng).await,
+        other => other.map_err(Failure::into_error),
+    }
+}
+
+async fn one_by_one(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> Result<Vec<(Uuid, Served)>> {
+    let mut served = Vec::new();
+    for id in order_ids {
+        match mending(client, product, &[*id], rng).await {
+            Ok(one) => served.extend(one),
+            Err(failure) => {
+                tracing::error!(order.id = %id, error = failure.into_error().chain(), "order not decided");
+                served.push((*id, Served::Again));
+            }
+        }
+    }
+    Ok(served)
+}
+
+async fn mending(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+    match widening(client, product, order_ids, rng).await {
+        Err(Failure::Disagreement(chunks)) => {
+            mend_chunks(client, product, &chunks).await?;
+            widening(client, product, order_ids, rng).await
+        }
+        other => other,
+    }
+}
+
+async fn widening(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+    match attempt(client, product, order_ids, false, rng).await {
+        Err(Failure::TooNarrow) => attempt(client, product, order_ids, true, rng).await,
+        other => other,
+    }
+}
+
+/// One transaction: lock, decide, write, commit.
+async fn attempt(
+    client: &mut Client,
+    product: &Product,
+    order_ids: &[Uuid],
+    every_chunk: bool,
+    rng: &mut StdRng,
+) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+    let tx = client.transaction().await?;
+    let (locked, reserving) =
+        futures::future::try_join(lock_orders(&tx, product.described.id, order_ids), switches::reserving(&tx, product.key)).await?;
+    fail::fail_point!("reserve.locked");
+    let mut served = explain_missing(&tx, product.described.id, order_ids, &locked).await?;
+    let ids: Vec<Uuid> = locked.iter().map(|order| order.ask.order_id).collect();
+    if reserving == Reserving::Halted {
+        outbox::park(&tx, Queue::ReserveNumbers, &ids).await?;
+        tx.commit().await?;
+        served.extend(ids.into_iter().map(|id| (id, Served::Done)));
+        return Ok(served);
+    }
+    let (late, asking): (Vec<_>, Vec<_>) = locked.into_iter().partition(|order| order.too_late.is_some());
+    let mut verdicts: Vec<Verdict> = late.iter().map(Verdict::too_late).collect();
+    let asks: Vec<Ask> = asking.into_iter().map(|order| order.ask).collect();
+    let panicked = if asks.is_empty() { HashSet::new() } else { decide_and_take(&tx, product, &asks, every_chunk, rng, &mut verdicts).await? };
+    update_orders(&tx, &verdicts).await?;
+    fail::fail_point!("reserve.before_commit");
+    tx.commit().await?;
+    fail::fail_point!("reserve.after_commit");
+    served.extend(ids.into_iter().map(|id| (id, if panicked.contains(&id) { Served::Again } else { Served::Done })));
+    Ok(served)
+}
+
+/// Locks chunks and holdings, decides, and writes everything but the orders; returns the orders that panicked.
+async fn decide_and_take(
+    tx: &Transaction<'_>,
+    product: &Product,
+    asks: &[Ask],
+    every_chunk: bool,
+    rng: &mut StdRng,
+    verdicts: &mut Vec<Verdict>,
+) -> std::result::Result<HashSet<Uuid>, Failure> {
+    let range = product.described.range;
+    let plan = if every_chunk { Plan::every(range) } else { plan(tx, product, asks, rng).await? };
+    let buyers: Vec<Uuid> = asks.iter().map(|ask| ask.buyer_id).collect::<BTreeSet<_>>().into_iter().collect();
+    let (chunks, held) =
+        futures::future::try_join(lock_chunks(tx, product.key, range, &plan.chunks), lock_holdings(tx, product.key, &buyers)).await?;
+    let mut decider = Decider::new(range, plan.scope, chunks, held, product.described.numbers_per_buyer_max, rng);
+    let (decisions, panicked) = decide_all(&mut decider, asks)?;
+    let taken: Vec<(i32, Option<Uuid>)> = taken_by(&decisions);
+    verify_lost(tx, product.key, range, &decisions, &taken).await?;
+    for (ask, decision) in &decisions {
+        verdicts.push(Verdict::decided(ask, decision, &mut decider));
+    }
+    let mut holdings = BTreeMap::new();
+    for (ask, decision) in &decisions {
+        if let Decision::Reserved { numbers, .. } = decision {
+            *holdings.entry(ask.buyer_id).or_insert(0) += i32::try_from(numbers.len()).unwrap_or(i32::MAX);
+        }
+    }
+    let chunks = decider.into_chunks();
+    let changed: Vec<i32> = chunks.iter().filter(|chunk| chunk.is_changed()).map(|chunk| chunk.index()).collect();
+    let take = async {
+        match insert_taken(tx, product.key, Kind::Reserved, &taken).await {
+            Ok(inserted) => Ok(expect(taken.len(), inserted, "taken numbers")?),
+            Err(error) if constraint_of(&error) == Some("taken_numbers_pkey") => Err(Failure::Disagreement(changed)),
+            Err(error) => Err(error.into()),
+        }
+    };
+    // Sent together, executed in this order. The first failure counts; the others only say that the transaction is lost.
+    let (updated, added, inserted) =
+        futures::join!(update_chunks(tx, product.key, &chunks), add_to_holdings(tx, product.key, &holdings), take);
+    updated?;
+    added?;
+    inserted?;
+    Ok(panicked)
+}
+
+async fn plan(tx: &Transaction<'_>, product: &Product, asks: &[Ask], rng: &mut StdRng) -> Result<Plan> {
+    let mut available = Vec::new();
+    if Plan::picks_wanted(asks) > 0 {
+        let sql = "select chunk, available from number_chunks where product_key = $1 and available > 0 order by chunk";
+        for row in &tx.query_typed(sql, &[(&product.key, INT4)]).await.map_err(from_postgres)? {
+            available.push((column(row, "chunk")?, column(row, "available")?));
+        }
+    }
+    Ok(Plan::draw(product.described.range, asks, &available, rng))
+}
+
+type Decisions<'a> = Vec<(&'a Ask, Decision)>;
+
+/// Decides oldest first. An order that panics is left out and gives back what it had; its neighbours do not notice.
+fn decide_all<'a>(decider: &mut Decider<'_, StdRng>, asks: &'a [Ask]) -> std::result::Result<(Decisions<'a>, HashSet<Uuid>), Failure> {
+    let mut decisions = Vec::with_capacity(asks.len());
+    let mut panicked = HashSet::new();
+    for ask in asks {
+        let decision = catch_unwind(AssertUnwindSafe(|| {
+            fail::fail_point!("reserve.decide");
+            decider.decide(ask)
+        }));
+        match decision {
+            Ok(Ok(decision)) => decisions.push((ask, decision)),
+            Ok(Err(domain::numbers::TooNarrow)) => return Err(Failure::TooNarrow),
+            Err(_) => {
+                tracing::error!(order.id = %ask.order_id, "deciding the order panicked");
+                decider.undo();
+                panicked.insert(ask.order_id);
+            }
+        }
+    }
+    Ok((decisions, panicked))
+}
+
+/// What the group takes, by number, as the index will receive it.
+fn taken_by(decisions: &Decisions<'_>) -> Vec<(i32, Option<Uuid>)> {
+    let mut taken = Vec::new();
+    for (ask, decision) in decisions {
+        if let Decision::Reserved { numbers, .. } = decision {
+            taken.extend(numbers.iter().map(|number| (*number, Some(ask.order_id))));
+        }
+    }
+    taken.sort_unstable_by_key(|(number, _)| *number);
+    taken
+}
+
+/// A bit alone does not refuse a number: each lost one must have its row, or be taken by this very group.
+async fn verify_lost(tx: &Transaction<'_>, product_key: i32, range: Range, decisions: &Decisions<'_>, taken: &[(i32, Option<Uuid>)]) -> std::result::Result<(), Failure> {
+    let mut lost = BTreeSet::new();
+    for (_, decision) in decisions {
+        let (Decision::Reserved { lost: some, .. } | Decision::Rejected { lost: some, .. }) = decision;
+        lost.extend(some.iter().copied().filter(|number| range.contains(*number)));
+    }
+    lost.retain(|number| taken.binary_search_by_key(number, |(taken, _)| *taken).is_err());
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<i32> = lost.iter().copied().collect();
+    let sql = "select number from taken_numbers where product_key = $1 and number = any($2)";
+    for row in &tx.query_typed(sql, &[(&product_key, INT4), (&numbers, INT4S)]).await? {
+        lost.remove(&column::<i32>(row, "number")?);
+    }
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let chunks: BTreeSet<i32> = lost.iter().map(|number| range.chunk_of(*number)).collect();
+    Err(Failure::Disagreement(chunks.into_iter().collect()))
+}
+
+struct Locked {
+    ask: Ask,
+    too_late: Option<Reason>,
+}
+
+/// Locks queued orders that nobody else holds; they come back oldest first.
+async fn lock_orders(tx: &Transaction<'_>, product_id: Uuid, order_ids: &[Uuid]) -> Result<Vec<Locked>> {
+    let sql = "with locked as (
+            select id, product_id, buyer_id, requested_numbers, requested_quantity, fallback, created_at, queue_deadline
+            from orders where id = any($1) and product_id = $2 and state = 'queued'
+            order by id for no key update skip locked
+        )
+        select l.id, l.buyer_id, l.requested_numbers, l.requested_quantity, l.fallback,
+            p.closes_at <= now() as sale_ended, l.queue_deadline <= now() as overdue
+        from locked l join products p on p.id = l.product_id order by l.created_at, l.id";
+    let rows = tx.query_typed(sql, &[(&order_ids, UUIDS), (&product_id, UUID)]).await.map_err(from_postgres)?;
+    rows.iter().map(locked_from).collect()
+}
+
+fn locked_from(row: &Row) -> Result<Locked> {
+    let too_late = if column(row, "sale_ended")? {
+        Some(Reason::SaleEnded)
+    } else if column(row, "overdue")? {
+        Some(Reason::QueuedTooLong)
+    } else {
+        None
+    };
+    let mut numbers: Vec<i32> = column(row, "requested_numbers")?;
+    numbers.sort_unstable();
+    numbers.dedup();
+    let ask = Ask {
+        order_id: column(row, "id")?,
+        buyer_id: column(row, "buyer_id")?,
+        numbers,
+        quantity: column(row, "requested_quantity")?,
+        fallback: one_word(row, "fallback", Fallback::from_word)?,
+    };
+    Ok(Locked { ask, too_late })
+}
+
+/// Looks again at the orders that were not locked: one that has left the queue is done; one that is still queued is
+/// in somebody else's hands, who may yet crash, so it must come again.
+async fn explain_missing(tx: &Transaction<'_>, product_id: Uuid, order_ids: &[Uuid], locked: &[Locked]) -> Result<Vec<(Uuid, Served)>> {
+    let here: HashSet<Uuid> = locked.iter().map(|order| order.ask.order_id).collect();
+    let missing: Vec<Uuid> = order_ids.iter().copied().filter(|id| !here.contains(id)).collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "select id, state from orders where id = any($1) and product_id = $2";
+    let mut states = HashMap::new();
+    for row in &tx.query_typed(sql, &[(&missing, UUIDS), (&product_id, UUID)]).await.map_err(from_postgres)? {
+        states.insert(column::<Uuid>(row, "id")?, one_word(row, "state", State::from_word)?);
+    }
+    let explain = |id| match states.get(&id) {
+        None => Served::Unknown,
+        Some(State::Queued) => Served::Again,
+        Some(_) => Served::Done,
+    };
+    Ok(missing.into_iter().map(|id| (id, explain(id))).collect())
+}
+
+/// What is written into one order.
+struct Verdict {
+    order_id: Uuid,
+    state: State,
+    numbers: Vec<i32>,
+    lost: Vec<i32>,
+    substitutes: Vec<i32>,
+    suggestions: Vec<i32>,
+    reason: Option<Reason>,
+}
+
+impl Verdict {
+    fn too_late(order: &Locked) -> Self {
+        Self::new(order.ask.order_id, State::Rejected, order.too_late)
+    }
+
+    fn decided(ask: &Ask, decision: &Decision, decider: &mut Decider<'_, StdRng>) -> Self {
+        match decision {
+            Decision::Reserved { numbers, lost, substitutes } => Self {
+                numbers: numbers.clone(),
+                lost: lost.clone(),
+                substitutes: substitutes.clone(),
+                suggestions: decider.suggest(lost),
+                ..Self::new(ask.order_id, State::Reserved, None)
+            },
+            Decision::Rejected { reason, lost } => Self {
+                lost: lost.clone(),
+                suggestions: decider.suggest(lost),
+                ..Self::new(ask.order_id, State::Rejected, Some(*reason))
+            },
+        }
+    }
+
+    fn new(order_id: Uuid, state: State, reason: Option<Reason>) -> Self {
+        Self { order_id, state, reason, numbers: vec![], lost: vec![], substitutes: vec![], suggestions: vec![] }
+    }
+}
+
+/// Moves locked orders out of the queue, with their history.
+async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) -> Result<()> {
+    if verdicts.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = verdicts.iter().map(|v| v.order_id).collect();
+    let states: Vec<&str> = verdicts.iter().map(|v| v.state.word()).collect();
+    let lists = |of: fn(&Verdict) -> &[i32]| verdicts.iter().map(|v| array_text(of(v))).collect::<Vec<_>>();
+    let (numbers, lost) = (lists(|v| &v.numbers), lists(|v| &v.lost));
+    let (substitutes, suggestions) = (lists(|v| &v.substitutes), lists(|v| &v.suggestions));
+    let reasons: Vec<Option<&str>> = verdicts.iter().map(|v| v.reason.map(Reason::code)).collect();
+    let sql = "with changed as (
+            update orders o set state = new.state, numbers = new.numbers::integer[], lost_numbers = new.lost::integer[],
+                substitutes = new.substitutes::integer[], suggestions = new.suggestions::integer[], reason = new.reason,
+                total_minor = case new.state when 'reserved' then o.unit_price_minor * cardinality(new.numbers::integer[]) end,
+                expires_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
+                sweep_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
+                sweep_attempts = 0, version = o.version + 1
+            from unnest($1, $2, $3, $4, $5, $6, $7)
+                as new (id, state, numbers, lost, substitutes, suggestions, reason)
+            where o.id = new.id and o.state = 'queued'
+            returning o.id, o.version, o.state
+        )
+        insert into order_events (order_id, version, from_state, to_state, cause)
+        select id, version, 'queued', state, 'reserve-numbers' from changed";
+    let params: [(&(dyn ToSql + Sync), _); 7] = [
+        (&ids, UUIDS),
+        (&states, TEXTS),
+        (&numbers, TEXTS),
+        (&lost, TEXTS),
+        (&substitutes, TEXTS),
+        (&suggestions, TEXTS),
+        (&reasons, TEXTS),
+    ];
+    let changed = tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    expect(verdicts.len(), changed, "orders").map_err(|error| Error::fault(error.chain()))
+}
+
+/// An array literal: arrays of arrays of different lengths cannot be bound.
+fn array_text(numbers: &[i32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}

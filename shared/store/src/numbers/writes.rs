@@ -1,0 +1,115 @@
+//! The set-based writes behind locked rows. Each asserts how many rows it changed: fewer means that somebody wrote
+//! without the lock.
+
+use std::collections::BTreeMap;
+
+use domain::numbers::{Chunk, Kind};
+use domain::{Error, Result};
+use tokio_postgres::Transaction;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::errors::{constraint_of, from_postgres};
+use crate::numbers::Failure;
+use crate::types::{BYTEAS, INT4, INT4S, TEXT, UUID, UUIDS};
+
+/// Takes numbers; the primary key decides. A violation means that bits and rows disagreed.
+pub(crate) async fn insert_taken(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    kind: Kind,
+    taken: &[(i32, Option<Uuid>)],
+) -> std::result::Result<u64, tokio_postgres::Error> {
+    let numbers: Vec<i32> = taken.iter().map(|(number, _)| *number).collect();
+    let orders: Vec<Option<Uuid>> = taken.iter().map(|(_, order)| *order).collect();
+    let sql = "insert into taken_numbers (product_key, number, order_id, kind)
+        select $1, number, order_id, $4 from unnest($2, $3) as new (number, order_id)";
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&product_key, INT4), (&numbers, INT4S), (&orders, UUIDS), (&kind.word(), TEXT)];
+    tx.execute_typed(sql, &params).await
+}
+
+/// Gives numbers up; returns how many were really in these hands.
+pub(crate) async fn delete_taken(tx: &Transaction<'_>, product_key: i32, kind: Kind, taken: &[(i32, Option<Uuid>)]) -> Result<u64> {
+    let numbers: Vec<i32> = taken.iter().map(|(number, _)| *number).collect();
+    let orders: Vec<Option<Uuid>> = taken.iter().map(|(_, order)| *order).collect();
+    let sql = "delete from taken_numbers t using unnest($2, $3) as gone (number, order_id)
+        where t.product_key = $1 and t.number = gone.number and t.order_id is not distinct from gone.order_id and t.kind = $4";
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&product_key, INT4), (&numbers, INT4S), (&orders, UUIDS), (&kind.word(), TEXT)];
+    tx.execute_typed(sql, &params).await.map_err(from_postgres)
+}
+
+/// Writes the changed ones of locked chunks.
+///
+/// A violated counter check means that the counters were wrong before: a disagreement, to be mended.
+pub(crate) async fn update_chunks(tx: &Transaction<'_>, product_key: i32, chunks: &[Chunk]) -> std::result::Result<(), Failure> {
+    let changed: Vec<&Chunk> = chunks.iter().filter(|chunk| chunk.is_changed()).collect();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let indexes: Vec<i32> = changed.iter().map(|chunk| chunk.index()).collect();
+    let bits: Vec<Vec<u8>> = changed.iter().map(|chunk| chunk.bits()).collect();
+    let of = |get: fn(&domain::numbers::Counters) -> i32| changed.iter().map(|chunk| get(&chunk.counters())).collect::<Vec<_>>();
+    let (available, reserved, paid, blocked) = (of(|c| c.available), of(|c| c.reserved), of(|c| c.paid), of(|c| c.blocked));
+    let sql = "update number_chunks c
+        set bits = new.bits, available = new.available, reserved = new.reserved, paid = new.paid, blocked = new.blocked,
+            version = c.version + 1
+        from unnest($2, $3, $4, $5, $6, $7) as new (chunk, bits, available, reserved, paid, blocked)
+        where c.product_key = $1 and c.chunk = new.chunk";
+    let params: [(&(dyn ToSql + Sync), _); 7] = [
+        (&product_key, INT4),
+        (&indexes, INT4S),
+        (&bits, BYTEAS),
+        (&available, INT4S),
+        (&reserved, INT4S),
+        (&paid, INT4S),
+        (&blocked, INT4S),
+    ];
+    match tx.execute_typed(sql, &params).await {
+        Ok(updated) => Ok(expect(changed.len(), updated, "chunks")?),
+        Err(error) if constraint_of(&error).is_some_and(|name| name.starts_with("number_chunks_")) => {
+            Err(Failure::Disagreement(indexes))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Adds to locked holdings, one row per buyer.
+pub(crate) async fn add_to_holdings(tx: &Transaction<'_>, product_key: i32, changes: &BTreeMap<Uuid, i32>) -> Result<()> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let buyers: Vec<Uuid> = changes.keys().copied().collect();
+    let counts: Vec<i32> = changes.values().copied().collect();
+    let sql = "update buyer_holdings h set held = h.held + new.change
+        from unnest($2, $3) as new (buyer_id, change)
+        where h.product_key = $1 and h.buyer_id = new.buyer_id";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_key, INT4), (&buyers, UUIDS), (&counts, INT4S)];
+    expect(buyers.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "holdings")
+}
+
+/// Records a finding about a chunk.
+pub(crate) async fn insert_finding(tx: &Transaction<'_>, product_key: i32, chunk: i32, detail: &str, resolved: bool) -> Result<()> {
+    let sql = "insert into audit_findings (id, product_key, chunk, invariant, detail, resolved_at)
+        values ($1, $2, $3, 'I2', $4, case when $5 then now() end)";
+    let id = Uuid::now_v7();
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&id, UUID),
+        (&product_key, INT4),
+        (&chunk, INT4),
+        (&detail, TEXT),
+        (&resolved, crate::types::BOOL),
+    ];
+    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// A fault unless a write changed exactly as many rows as it was meant to.
+pub(crate) fn expect(wanted: usize, changed: u64, what: &str) -> Result<()> {
+    if u64::try_from(wanted).is_ok_and(|wanted| wanted == changed) {
+        Ok(())
+    } else {
+        Err(Error::fault(format!("{changed} of {wanted} {what} were written")))
+    }
+}

@@ -1,0 +1,96 @@
+//! Cancelling: the order's own row, never a chunk, so that buyers' traffic cannot reach the workers' locks.
+
+use domain::limits::{OUTBOX_GRACE, QUEUED_SILENT_AFTER};
+use domain::messages::Queue;
+use domain::orders::State;
+use domain::{Reason, Result};
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::errors::{from_postgres, is_lock_timeout};
+use crate::rows::{column, one_word};
+use crate::types::{FLOAT8, TEXT, UUID};
+
+/// What a cancellation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The order was queued and is cancelled.
+    Now,
+    /// The order holds numbers; `release-numbers` gives them back. Its message is owed by this outbox row.
+    Requested {
+        /// The outbox row.
+        outbox_id: Uuid,
+        /// The order's product.
+        product_id: Uuid,
+    },
+    /// It was cancelled, or its cancellation requested, before.
+    Already,
+}
+
+/// Cancels a buyer's order: at once while queued, by request once it holds numbers.
+///
+/// Naturally idempotent: the second call finds the first one's effect.
+///
+/// # Errors
+/// Not-found, wrong-state, or busy-as-a-rejection (409) when a worker has the order right now.
+pub async fn cancel(client: &mut Client, tenant_id: Uuid, buyer_id: Uuid, id: Uuid, outbox_id: Uuid) -> Result<Cancelled> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let sql = "select state, product_id, cancel_requested_at is not null as requested from orders
+        where id = $1 and tenant_id = $2 and buyer_id = $3 for no key update";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&id, UUID), (&tenant_id, UUID), (&buyer_id, UUID)];
+    let row = match tx.query_typed_opt(sql, &params).await {
+        Ok(row) => row.ok_or(Reason::NotFound)?,
+        Err(error) if is_lock_timeout(&error) => return Err(Reason::Busy.into()),
+        Err(error) => return Err(from_postgres(error)),
+    };
+    let state = one_word(&row, "state", State::from_word)?;
+    let product_id: Uuid = column(&row, "product_id")?;
+    let requested: bool = column(&row, "requested")?;
+    let done = match state {
+        State::Queued => {
+            mark_cancelled(&tx, id).await?;
+            Cancelled::Now
+        }
+        State::Cancelled => Cancelled::Already,
+        State::Reserved if requested => Cancelled::Already,
+        State::Reserved => {
+            mark_requested(&tx, id, outbox_id).await?;
+            Cancelled::Requested { outbox_id, product_id }
+        }
+        _ => return Err(Reason::WrongState.into()),
+    };
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(done)
+}
+
+async fn mark_cancelled(tx: &tokio_postgres::Transaction<'_>, id: Uuid) -> Result<()> {
+    let sql = "with changed as (
+            update orders set state = 'cancelled', version = version + 1 where id = $1 and state = 'queued'
+            returning id, version
+        )
+        insert into order_events (order_id, version, from_state, to_state, cause)
+        select id, version, 'queued', 'cancelled', 'buyer' from changed";
+    tx.execute_typed(sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// The expiry sweep looks at the order as well, should the message be lost for good.
+async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_id: Uuid) -> Result<()> {
+    let sql = "with changed as (
+            update orders set cancel_requested_at = now(), sweep_at = least(sweep_at, now() + make_interval(secs => $5))
+            where id = $1 and state = 'reserved'
+            returning id, tenant_id, product_id
+        )
+        insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
+        select $2, $3, tenant_id, product_id, id, now() + make_interval(secs => $4) from changed";
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&id, UUID),
+        (&outbox_id, UUID),
+        (&Queue::ReleaseNumbers.name(), TEXT),
+        (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
+        (&QUEUED_SILENT_AFTER.as_secs_f64(), FLOAT8),
+    ];
+    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Recording an order: one statement, one commit, no lock that a worker holds.
+
+use std::time::Duration;
+
+use domain::limits::{OPEN_ORDERS_MAX, OUTBOX_GRACE, QUEUE_DEADLINE_SECONDS};
+use domain::messages::Queue;
+use domain::orders::Request;
+use domain::{Error, Reason, Result};
+use time::OffsetDateTime;
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::errors::{from_postgres, is_lock_timeout};
+use crate::rows::column;
+use crate::types::{BYTEA, FLOAT8, INT4, INT4S, INT8, TEXT, UUID, UUIDS};
+
+/// An order about to be recorded.
+#[derive(Debug)]
+pub struct NewOrder<'a> {
+    /// Id chosen by the application, a UUIDv7. Also the id of its outbox row.
+    pub id: Uuid,
+    /// The product.
+    pub product_id: Uuid,
+    /// The buyer's tenant; the product must be its.
+    pub tenant_id: Uuid,
+    /// The buyer.
+    pub buyer_id: Uuid,
+    /// What is asked for.
+    pub request: &'a Request,
+    /// The client's idempotency key.
+    pub key: &'a str,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// Recorded now, with its outbox row.
+    Accepted {
+        /// The database's time of the order.
+        created_at: OffsetDateTime,
+    },
+    /// The same request was recorded before under this key.
+    Replayed {
+        /// The order of the first request.
+        id: Uuid,
+    },
+    /// Not recorded; nothing changed.
+    Refused {
+        /// Why.
+        reason: Reason,
+        /// When trying again may help.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// Records an order and its outbox row if the sale allows it, judged by the database's clock.
+///
+/// `published` are ids of outbox rows whose messages were sent; they are deleted by the same commit. Rows that
+/// somebody else holds are skipped, the relay clears them.
+///
+/// # Errors
+/// Busy or fault from the database. After either the order may exist or not: the client's retry with the same key
+/// finds out.
+pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) -> Result<Placed> {
+    match insert(client, order, published).await {
+        Ok(Some(created_at)) => Ok(Placed::Accepted { created_at }),
+        Ok(None) => match find_by_key(client, order).await? {
+            Some(replay) => Ok(replay),
+            None => explain(client, order).await,
+        },
+        // Only a twin under the same key can hold what this insert waits for.
+        Err(error) if is_lock_timeout(&error) => match find_by_key(client, order).await? {
+            Some(replay) => Ok(replay),
+            None => Ok(Placed::Refused { reason: Reason::KeyInFlight, retry_after: Some(Duration::from_secs(1)) }),
+        },
+        Err(error) => Err(from_postgres(error)),
+    }
+}
+
+async fn insert(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) -> std::result::Result<Option<OffsetDateTime>, tokio_postgres::Error> {
+    let sql = "with acknowledged as (
+            delete from outbox where id in (select id from outbox where id = any($1) for no key update skip locked)
+        ), placed as (
+            insert into orders (id, tenant_id, product_id, product_key, buyer_id, state, requested_numbers,
+                requested_quantity, fallback, idempotency_key, fingerprint, unit_price_minor, currency, hold_seconds,
+                queue_deadline)
+            select $2, p.tenant_id, p.id, p.key, $5, 'queued', $6, $7, $8, $9, $10, p.price_minor, p.currency,
+                p.hold_seconds, now() + make_interval(secs => $11)
+            from products p join tenants t on t.id = p.tenant_id cross join platform
+            where p.id = $3 and p.tenant_id = $4
+                and p.opens_at <= now() and now() < p.closes_at
+                and p.intake = 'open' and t.intake = 'open' and platform.intake = 'open'
+                and $12 >= p.first_number and $13 < p.first_number + p.number_count
+                and $14 <= p.numbers_per_order_max and $14 <= p.numbers_per_buyer_max
+                and $15 > (select count(*) from (
+                    select from orders o
+                    where o.product_key = p.key and o.buyer_id = $5
+                        and o.state in ('queued', 'reserved', 'paying', 'refunding')
+                    limit $15) as open)
+                and exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
+            on conflict on constraint orders_idempotency_key_unique do nothing
+            returning id, tenant_id, product_id, created_at
+        ), recorded as (
+            insert into order_events (order_id, version, to_state, cause) select id, 1, 'queued', 'buyer' from placed
+        ), owed as (
+            insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
+            select id, $16, tenant_id, product_id, id, now() + make_interval(secs => $17) from placed
+        )
+        select created_at from placed";
+    let request = order.request;
+    // With no exact numbers these bounds hold for every product.
+    let smallest = request.numbers().first().copied().unwrap_or(i32::MAX);
+    let largest = request.numbers().last().copied().unwrap_or(i32::MIN);
+    let row = client
+        .query_typed_opt(
+            sql,
+            &[
+                (&published, UUIDS),
+                (&order.id, UUID),
+                (&order.product_id, UUID),
+                (&order.tenant_id, UUID),
+                (&order.buyer_id, UUID),
+                (&request.numbers(), INT4S),
+                (&request.quantity(), INT4),
+                (&request.fallback().word(), TEXT),
+                (&order.key, TEXT),
+                (&request.fingerprint(order.product_id).as_slice(), BYTEA),
+                (&seconds(QUEUE_DEADLINE_SECONDS), FLOAT8),
+                (&smallest, INT4),
+                (&largest, INT4),
+                (&request.asked(), INT4),
+                (&OPEN_ORDERS_MAX, INT8),
+                (&Queue::ReserveNumbers.name(), TEXT),
+                (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
+            ],
+        )
+        .await?;
+    row.map(|row| row.try_get("created_at")).transpose()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a deadline is far below 2^52 seconds")]
+fn seconds(whole: i64) -> f64 {
+    whole as f64
+}
+
+async fn find_by_key(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
+    let sql = "select id, fingerprint from orders where tenant_id = $1 and buyer_id = $2 and idempotency_key = $3";
+    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] =
+        [(&order.tenant_id, UUID), (&order.buyer_id, UUID), (&order.key, TEXT)];
+    let Some(row) = client.query_typed_opt(sql, &params).await.map_err(from_postgres)? else { return Ok(None) };
+    let fingerprint: &[u8] = column(&row, "fingerprint")?;
+    if fingerprint == order.request.fingerprint(order.product_id) {
+        Ok(Some(Placed::Replayed { id: column(&row, "id")? }))
+    } else {
+        Ok(Some(Placed::Refused { reason: Reason::KeyReused, retry_after: None }))
+    }
+}
+
+/// Why the insert found no row to insert. The conditions are those of the insert, looked at one by one.
+async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Placed> {
+    let sql = "select now() < p.opens_at as too_early, p.closes_at <= now() as too_late,
+            extract(epoch from p.opens_at - now())::float8 as opens_in,
+            p.intake <> 'open' or t.intake <> 'open' or platform.intake <> 'open' as paused,
+            $3 < p.first_number or $4 >= p.first_number + p.number_count as outside,
+            $5 > p.numbers_per_order_max or $5 > p.numbers_per_buyer_max as too_many_numbers,
+            $6 <= (select count(*) from orders o
+                where o.product_key = p.key and o.buyer_id = $7
+                    and o.state in ('queued', 'reserved', 'paying', 'refunding')) as too_many_orders,
+            not exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
+                as sold_out
+        from products p join tenants t on t.id = p.tenant_id cross join platform
+        where p.id = $1 and p.tenant_id = $2";
+    let smallest = order.request.numbers().first().copied().unwrap_or(i32::MAX);
+    let largest = order.request.numbers().last().copied().unwrap_or(i32::MIN);
+    let row = client
+        .query_typed_opt(
+            sql,
+            &[
+                (&order.product_id, UUID),
+                (&order.tenant_id, UUID),
+                (&smallest, INT4),
+                (&largest, INT4),
+                (&order.request.asked(), INT4),
+                (&OPEN_ORDERS_MAX, INT8),
+                (&order.buyer_id, UUID),
+            ],
+        )
+        .await
+        .map_err(from_postgres)?;
+    let Some(row) = row else { return Ok(Placed::Refused { reason: Reason::NotFound, retry_after: None }) };
+    let opens_in = Duration::try_from_secs_f64(column::<f64>(&row, "opens_in")?).ok();
+    let reasons = [
+        ("too_late", Reason::SaleClosed, None),
+        ("outside", Reason::OutOfRange, None),
+        ("too_many_numbers", Reason::LimitExceeded, None),
+        ("too_early", Reason::NotOpen, opens_in),
+        ("paused", Reason::SalesPaused, Some(Duration::from_secs(30))),
+        ("sold_out", Reason::SoldOut, None),
+        ("too_many_orders", Reason::TooManyOpenOrders, None),
+    ];
+    for (condition, reason, retry_after) in reasons {
+        if column(&row, condition)? {
+            return Ok(Placed::Refused { reason, retry_after });
+        }
+    }
+    Err(Error::busy("the sale changed between two looks at it"))
+}
