@@ -94,7 +94,8 @@ def describe() -> None:
     print(f"curl -s {product}")
     print(
         f"curl -si {product}/orders"
-        ' -H "Authorization: Bearer $TOKEN" -H "Idempotency-Key: $(uuidgen)"'
+        ' -H "Authorization: Bearer $TOKEN"'
+        ' -H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
         " -H 'Content-Type: application/json' -d '{\"quantity\": 3}'"
     )
     print(f'curl -s {api_url()}/v1/orders -H "Authorization: Bearer $TOKEN"')

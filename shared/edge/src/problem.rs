@@ -13,38 +13,40 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Seconds after which a request that met a busy system should be sent again.
-const RETRY_AFTER_BUSY: u64 = 2;
+const RETRY_AFTER_BUSY: u32 = 2;
 
-/// A problem document.
+/// A problem document. Kept under 128 bytes, because it travels as the error of nearly every function of an API.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Problem {
     /// Identifies the kind of problem: `urn:tirada:problem:` and the code.
     #[serde(rename = "type")]
-    #[schema(example = "urn:tirada:problem:sold-out")]
-    kind: String,
+    #[schema(example = "urn:tirada:problem:sold-out", value_type = String)]
+    kind: Box<str>,
     /// Short sentence about this kind of problem.
-    title: String,
+    title: &'static str,
     /// The status of the response.
     #[schema(example = 409)]
     status: u16,
     /// Sentence about this occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
+    #[schema(value_type = Option<String>)]
+    detail: Option<Box<str>>,
     /// Identifies this occurrence; name it when you ask for help.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "urn:tirada:request:0198f4a2-5f0b-7cc0-8d5e-9a6b1c2d3e4f")]
-    instance: Option<String>,
+    #[schema(example = "urn:tirada:request:0198f4a2-5f0b-7cc0-8d5e-9a6b1c2d3e4f", value_type = Option<String>)]
+    instance: Option<Box<str>>,
     /// Stable code, for programs.
     #[schema(example = "sold-out")]
-    code: String,
+    code: &'static str,
     /// What is wrong with which field of the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Vec<FieldError>)]
+    errors: Box<[FieldError]>,
     /// Seconds to wait before trying again; the same as the header.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u64>,
+    retry_after: Option<u32>,
     #[serde(skip)]
-    cause: Option<Cause>,
+    cause: Option<Box<Cause>>,
 }
 
 /// What is wrong with one field of a request.
@@ -76,15 +78,15 @@ impl Problem {
         Self { retry_after, ..Self::of(status, reason.code(), reason.title()) }
     }
 
-    fn of(status: StatusCode, code: &str, title: &str) -> Self {
+    fn of(status: StatusCode, code: &'static str, title: &'static str) -> Self {
         Self {
-            kind: format!("urn:tirada:problem:{code}"),
-            title: title.to_owned(),
+            kind: format!("urn:tirada:problem:{code}").into(),
+            title,
             status: status.as_u16(),
             detail: None,
             instance: None,
-            code: code.to_owned(),
-            errors: Vec::new(),
+            code,
+            errors: Box::default(),
             retry_after: None,
             cause: None,
         }
@@ -94,18 +96,18 @@ impl Problem {
     #[must_use]
     pub fn unavailable(cause: impl Into<String>) -> Self {
         let problem = Self::of(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The service is busy");
-        Self { retry_after: Some(RETRY_AFTER_BUSY), cause: Some(Cause::Busy(cause.into())), ..problem }
+        Self { retry_after: Some(RETRY_AFTER_BUSY), cause: Some(Box::new(Cause::Busy(cause.into()))), ..problem }
     }
 
     /// 500, code `internal`: ours, and nobody else's business.
     #[must_use]
     pub fn internal(cause: impl Into<String>) -> Self {
-        Self { cause: Some(Cause::Fault(cause.into())), ..Self::panicked() }
+        Self { cause: Some(Box::new(Cause::Fault(cause.into()))), ..Self::panicked() }
     }
 
     pub(crate) fn panicked() -> Self {
         let problem = Self::of(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong on our side");
-        Self { cause: Some(Cause::Panic), ..problem }
+        Self { cause: Some(Box::new(Cause::Panic)), ..problem }
     }
 
     /// 400 instead of 422, for a request that could not even be read.
@@ -116,33 +118,35 @@ impl Problem {
     /// Says more about this occurrence.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
+        self.detail = Some(detail.into().into());
         self
     }
 
     /// Names what is wrong with one more field.
     #[must_use]
     pub fn with_error(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        self.errors.push(FieldError { pointer: pointer.into(), detail: detail.into() });
+        let mut errors = self.errors.into_vec();
+        errors.push(FieldError { pointer: pointer.into(), detail: detail.into() });
+        self.errors = errors.into();
         self
     }
 
     /// Asks the client to wait this many seconds, at least one.
     #[must_use]
-    pub fn with_retry_after(mut self, seconds: u64) -> Self {
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds.max(1));
         self
     }
 
     pub(crate) fn with_instance(mut self, instance: String) -> Self {
-        self.instance = Some(instance);
+        self.instance = Some(instance.into());
         self
     }
 
     /// The stable code.
     #[must_use]
-    pub fn code(&self) -> &str {
-        &self.code
+    pub fn code(&self) -> &'static str {
+        self.code
     }
 
     /// The status.
@@ -152,12 +156,12 @@ impl Problem {
     }
 
     pub(crate) fn cause(&self) -> Option<&Cause> {
-        self.cause.as_ref()
+        self.cause.as_deref()
     }
 }
 
 /// Status and seconds to wait for each reason.
-fn answer(reason: Reason) -> (StatusCode, Option<u64>) {
+fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
     use Reason as R;
     match reason {
         R::KeyMissing => (StatusCode::BAD_REQUEST, None),
@@ -173,7 +177,7 @@ fn answer(reason: Reason) -> (StatusCode, Option<u64>) {
         // Send the same again, soon.
         R::KeyInFlight | R::Busy => (StatusCode::CONFLICT, Some(1)),
         R::NotOpen => (StatusCode::CONFLICT, Some(5)),
-        R::TooEarly => (StatusCode::TOO_MANY_REQUESTS, Some(domain::limits::POLL_AFTER_MIN.as_secs())),
+        R::TooEarly => (StatusCode::TOO_MANY_REQUESTS, Some(2)),
         R::QueueFull => (StatusCode::SERVICE_UNAVAILABLE, Some(10)),
         R::SalesPaused => (StatusCode::SERVICE_UNAVAILABLE, Some(30)),
         // The world is different from what the client thought: look at it again.

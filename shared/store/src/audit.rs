@@ -1,1 +1,230 @@
-//! x
+//! The auditor in production: compares what is derived with the rows it derives from, a bounded number at a time.
+//!
+//! One chunk per statement, so bits and rows come from one snapshot. A mismatch is looked at again under the chunk's
+//! lock before it counts; only a confirmed one is recorded and halts the product.
+
+use domain::Result;
+use domain::catalog::{Range, Reserving};
+use domain::limits::CHUNKS_PER_AUDIT_PASS;
+use serde::Serialize;
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::catalog::Product;
+use crate::errors::from_postgres;
+use crate::numbers::{compare_chunk, confirm_chunk, describe};
+use crate::rows::column;
+use crate::switches::set_reserving;
+use crate::types::{INT4, INT8, TEXT, UUID};
+
+/// One broken promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Which invariant, I1 to I12.
+    pub invariant: &'static str,
+    /// The chunk, where it is about one.
+    pub chunk: Option<i32>,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// What an audit looked at and found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    /// Chunks compared.
+    pub chunks: u64,
+    /// Numbers in them.
+    pub numbers: i64,
+    /// Confirmed findings.
+    pub findings: Vec<Finding>,
+}
+
+struct Next {
+    product_id: Uuid,
+    product_key: i32,
+    range: Range,
+    chunk: i32,
+}
+
+/// The next chunks after the stored cursor; confirmed mismatches are recorded and halt reserving of their product.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn pass(client: &mut Client) -> Result<Audit> {
+    let mut audit = Audit::default();
+    let next = next_chunks(client).await?;
+    for next in &next {
+        audit.chunks += 1;
+        audit.numbers += i64::from(next.range.chunk_size(next.chunk));
+        if let Some(finding) = check_chunk(client, next.product_key, next.range, next.chunk).await? {
+            record(client, next.product_key, &finding).await?;
+            set_reserving(client, next.product_id, Reserving::Halted, Some("audit finding")).await?;
+            audit.findings.push(finding);
+        }
+    }
+    // A pass that reached the end starts over.
+    let reached_end = i64::try_from(next.len()).unwrap_or(i64::MAX) < CHUNKS_PER_AUDIT_PASS;
+    let (product_key, chunk) =
+        next.last().filter(|_| !reached_end).map_or((0, -1), |last| (last.product_key, last.chunk));
+    let sql = "update audit_cursor set product_key = $1, chunk = $2";
+    client.execute_typed(sql, &[(&product_key, INT4), (&chunk, INT4)]).await.map_err(from_postgres)?;
+    Ok(audit)
+}
+
+async fn next_chunks(client: &Client) -> Result<Vec<Next>> {
+    let sql = "select p.id, c.product_key, c.chunk, p.first_number, p.number_count
+        from number_chunks c join products p on p.key = c.product_key
+        where (c.product_key, c.chunk) > (select product_key, chunk from audit_cursor)
+        order by c.product_key, c.chunk limit $1";
+    let rows = client.query_typed(sql, &[(&CHUNKS_PER_AUDIT_PASS, INT8)]).await.map_err(from_postgres)?;
+    let next = |row| {
+        Ok(Next {
+            product_id: column(row, "id")?,
+            product_key: column(row, "product_key")?,
+            range: Range { first: column(row, "first_number")?, count: column(row, "number_count")? },
+            chunk: column(row, "chunk")?,
+        })
+    };
+    rows.iter().map(next).collect()
+}
+
+/// Everything that can be checked about one product, page by page; nothing is recorded or halted.
+///
+/// Meant for operators and for the end of a sale. While orders keep coming, the checks of holdings and orders may
+/// see a transaction's work in one statement and not in the other; run it on a quiet product.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn product(client: &mut Client, product: &Product) -> Result<Audit> {
+    let mut audit = Audit::default();
+    let range = product.described.range;
+    for chunk in 0..range.chunk_count() {
+        audit.chunks += 1;
+        audit.numbers += i64::from(range.chunk_size(chunk));
+        audit.findings.extend(check_chunk(client, product.key, range, chunk).await?);
+        audit.findings.extend(check_owners(client, product.key, range, chunk).await?);
+    }
+    audit.findings.extend(check_orders(client, product.key).await?);
+    audit.findings.extend(check_holdings(client, product.key).await?);
+    audit.findings.extend(check_stuck(client, product.key).await?);
+    Ok(audit)
+}
+
+async fn check_chunk(client: &mut Client, product_key: i32, range: Range, chunk: i32) -> Result<Option<Finding>> {
+    let suspected = compare_chunk(client, product_key, range, chunk).await?;
+    if suspected.is_some_and(|found| found.is_none()) {
+        return Ok(None);
+    }
+    let found = confirm_chunk(client, product_key, range, chunk).await?;
+    Ok((!found.is_none()).then(|| Finding { invariant: "I2", chunk: Some(chunk), detail: describe(&found) }))
+}
+
+async fn record(client: &Client, product_key: i32, finding: &Finding) -> Result<()> {
+    let sql = "insert into audit_findings (id, product_key, chunk, invariant, detail)
+        select $1, $2, $3, $4, $5 where not exists (
+            select from audit_findings where product_key = $2 and chunk = $3 and resolved_at is null)";
+    let id = Uuid::now_v7();
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&id, UUID),
+        (&product_key, INT4),
+        (&finding.chunk, INT4),
+        (&finding.invariant, TEXT),
+        (&finding.detail, TEXT),
+    ];
+    client.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    tracing::error!(product.key = product_key, chunk = finding.chunk, detail = finding.detail, "audit finding");
+    Ok(())
+}
+
+/// I1: every taken number is in the list of an order that owns numbers.
+async fn check_owners(client: &Client, product_key: i32, range: Range, chunk: i32) -> Result<Option<Finding>> {
+    let sql = "select count(*) as wrong, min(t.number) as example
+        from taken_numbers t left join orders o on o.id = t.order_id
+        where t.product_key = $1 and t.number between $2 and $3 and t.order_id is not null
+            and (o.id is null or o.product_key <> t.product_key or not t.number = any(o.numbers)
+                or o.state not in ('reserved', 'paying', 'paid', 'refunding')
+                or (t.kind = 'paid') <> (o.state in ('paid', 'refunding')))";
+    let first = range.chunk_first(chunk);
+    let last = first + range.chunk_size(chunk) - 1;
+    let row = client
+        .query_typed_one(sql, &[(&product_key, INT4), (&first, INT4), (&last, INT4)])
+        .await
+        .map_err(from_postgres)?;
+    let wrong: i64 = column(&row, "wrong")?;
+    let example: Option<i32> = column(&row, "example")?;
+    let detail = || format!("{wrong} taken numbers without a rightful owner, {example:?} among them");
+    Ok((wrong > 0).then(|| Finding { invariant: "I1", chunk: Some(chunk), detail: detail() }))
+}
+
+/// I1, the other way: every order in a state that owns numbers owns all of its list. A thousand orders per statement.
+async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>> {
+    let sql = "with page as (
+            select id, state, numbers, version, total_minor, unit_price_minor from orders
+            where product_key = $1 and ($2::uuid is null or id > $2) order by id limit 1000
+        )
+        select count(*) as seen, max(id::text)::uuid as last,
+            count(*) filter (where state in ('reserved', 'paying', 'paid') and cardinality(numbers) <> (
+                select count(*) from taken_numbers t
+                where t.product_key = $1 and t.number = any(page.numbers) and t.order_id = page.id)) as owners,
+            count(*) filter (where version <> (select count(*) from order_events e where e.order_id = page.id)
+                or state <> (select e.to_state from order_events e where e.order_id = page.id order by e.version desc limit 1)
+                ) as histories,
+            count(*) filter (where total_minor <> unit_price_minor * cardinality(numbers)) as totals
+        from page";
+    let mut findings = Vec::new();
+    let mut after: Option<Uuid> = None;
+    loop {
+        let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_key, INT4), (&after, UUID)];
+        let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
+        for (invariant, name, what) in [
+            ("I1", "owners", "orders do not own all their numbers"),
+            ("I12", "histories", "orders have a history that does not lead to their state"),
+            ("I4", "totals", "orders have a total that is not the price of their numbers"),
+        ] {
+            let wrong: i64 = column(&row, name)?;
+            if wrong > 0 {
+                findings.push(Finding { invariant, chunk: None, detail: format!("{wrong} {what}") });
+            }
+        }
+        after = column(&row, "last")?;
+        if column::<i64>(&row, "seen")? < 1_000 {
+            return Ok(findings);
+        }
+    }
+}
+
+/// I3 for buyers: holdings equal a recount.
+async fn check_holdings(client: &Client, product_key: i32) -> Result<Option<Finding>> {
+    let sql = "select count(*) as wrong from (
+            select buyer_id, sum(cardinality(numbers))::int8 as held from orders
+            where product_key = $1 and state in ('reserved', 'paying', 'paid') group by buyer_id) as recount
+        full join (select buyer_id, held::int8 from buyer_holdings where product_key = $1 and held <> 0) as holdings
+            using (buyer_id)
+        where recount.held is distinct from holdings.held";
+    let row = client.query_typed_one(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    let wrong: i64 = column(&row, "wrong")?;
+    let detail = || format!("{wrong} buyers hold another count than their orders say");
+    Ok((wrong > 0).then(|| Finding { invariant: "I3", chunk: None, detail: detail() }))
+}
+
+/// I5: nothing waits longer than it may. Fifteen minutes over its time is stuck.
+async fn check_stuck(client: &Client, product_key: i32) -> Result<Option<Finding>> {
+    let sql = "select count(*) as stuck from orders o join products p on p.key = o.product_key
+        where o.product_key = $1 and p.reserving = 'on' and (
+            (o.state = 'queued' and o.queue_deadline < now() - interval '15 minutes')
+            or (o.state in ('reserved', 'paying') and o.expires_at < now() - interval '15 minutes'))";
+    let row = client.query_typed_one(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    let stuck: i64 = column(&row, "stuck")?;
+    Ok((stuck > 0).then(|| Finding { invariant: "I5", chunk: None, detail: format!("{stuck} orders are stuck") }))
+}
+
+/// Findings that nobody has resolved.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn count_open_findings(client: &Client) -> Result<i64> {
+    let sql = "select count(*) as open from audit_findings where resolved_at is null";
+    let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
+    column(&row, "open")
+}

@@ -144,7 +144,8 @@ pub async fn list_products(client: &Client, tenant_id: Uuid, after: Option<Uuid>
         where tenant_id = $1 and ($2::uuid is null or (opens_at, id) > (select opens_at, id from products where id = $2))
         order by opens_at, id limit $3"
     );
-    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] = [(&tenant_id, UUID), (&after, UUID), (&limit, INT8)];
+    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] =
+        [(&tenant_id, UUID), (&after, UUID), (&limit, INT8)];
     let rows = client.query_typed(&sql, &params).await.map_err(from_postgres)?;
     rows.iter().map(product_from).collect()
 }
@@ -191,10 +192,16 @@ pub async fn list_bits(client: &Client, product_key: i32) -> Result<(i64, Vec<Ve
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_chunk(client: &Client, product_key: i32, chunk: i32, known_version: Option<i64>) -> Result<Option<(i64, Option<Vec<u8>>)>> {
+pub async fn find_chunk(
+    client: &Client,
+    product_key: i32,
+    chunk: i32,
+    known_version: Option<i64>,
+) -> Result<Option<(i64, Option<Vec<u8>>)>> {
     let sql = "select version, case when version is distinct from $3 then bits end as bits
         from number_chunks where product_key = $1 and chunk = $2";
-    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] = [(&product_key, INT4), (&chunk, INT4), (&known_version, INT8)];
+    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] =
+        [(&product_key, INT4), (&chunk, INT4), (&known_version, INT8)];
     let row = client.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
     row.map(|row| Ok((column(&row, "version")?, column(&row, "bits")?))).transpose()
 }

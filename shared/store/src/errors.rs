@@ -12,7 +12,9 @@ pub fn from_postgres(error: tokio_postgres::Error) -> Error {
     let again = match error.code() {
         Some(code) => is_transient(code),
         // No answer from the server: the connection broke, timed out or was never made.
-        None => error.is_closed() || std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()),
+        None => {
+            error.is_closed() || std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>())
+        }
     };
     if again { Error::Busy(Box::new(error)) } else { Error::Fault(Box::new(error)) }
 }

@@ -1,1 +1,86 @@
-//! x
+//! How the queues are doing: a small value that intake and buyers read, refreshed by whoever works on the queue.
+
+use std::time::Duration;
+
+use domain::Result;
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::errors::from_postgres;
+use crate::rows::column;
+use crate::types::{INT4, UUID};
+
+/// Ages that decide whether intake stays open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Age of the product's oldest queued order, as last measured; none when the queue was empty.
+    pub oldest_queued: Option<Duration>,
+    /// Age of the oldest message that no queue has; none when there was none.
+    pub oldest_unpublished: Option<Duration>,
+}
+
+/// The health of one product's queue and of the outbox: two primary-key look-ups.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn find(client: &Client, product_id: Uuid) -> Result<Health> {
+    let sql = "select extract(epoch from now() - h.oldest_queued_at)::float8 as queued,
+            extract(epoch from now() - x.oldest_unpublished_at)::float8 as unpublished
+        from outbox_health x left join (
+            select q.oldest_queued_at from queue_health q join products p on p.key = q.product_key where p.id = $1
+        ) as h on true";
+    let row = client.query_typed_one(sql, &[(&product_id, UUID)]).await.map_err(from_postgres)?;
+    Ok(Health { oldest_queued: age(column(&row, "queued")?), oldest_unpublished: age(column(&row, "unpublished")?) })
+}
+
+/// Measures one product's queue, unless somebody did within the last second. The pace is smoothed over about ten
+/// measurements; it is unknown while the queue is empty and falls towards zero while nothing moves.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn measure_queue(client: &Client, product_key: i32) -> Result<()> {
+    let sql = "insert into queue_health as h (product_key, oldest_queued_at, measured_at)
+        select $1, (select created_at from orders where product_key = $1 and state = 'queued' order by created_at, id limit 1), now()
+        on conflict (product_key) do update set
+            oldest_queued_at = excluded.oldest_queued_at,
+            measured_at = excluded.measured_at,
+            advance_per_second = (
+                select 0.8 * coalesce(h.advance_per_second, pace) + 0.2 * pace
+                from (select extract(epoch from greatest(excluded.oldest_queued_at - h.oldest_queued_at, interval '0'))::float8
+                    / extract(epoch from excluded.measured_at - h.measured_at)::float8) as moved (pace))
+        where h.measured_at < now() - interval '1 second'";
+    client.execute_typed(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// Measures the queue of every product that has, or had, orders waiting; returns the greatest age.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn measure_queues(client: &Client) -> Result<Option<Duration>> {
+    let sql = "select p.key from products p
+        where exists (select from orders o where o.product_key = p.key and o.state = 'queued')
+            or exists (select from queue_health h where h.product_key = p.key and h.oldest_queued_at is not null)";
+    for row in &client.query_typed(sql, &[]).await.map_err(from_postgres)? {
+        measure_queue(client, column(row, "key")?).await?;
+    }
+    let sql = "select extract(epoch from now() - min(oldest_queued_at))::float8 as seconds from queue_health";
+    let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
+    Ok(age(column(&row, "seconds")?))
+}
+
+/// Measures the outbox; returns the age of its oldest row.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn measure_outbox(client: &Client) -> Result<Option<Duration>> {
+    let sql = "update outbox_health set measured_at = now(),
+            oldest_unpublished_at = (select min(created_at) from outbox where next_attempt_at <= now() or attempts > 0)
+        returning extract(epoch from now() - oldest_unpublished_at)::float8 as seconds";
+    let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
+    Ok(age(column(&row, "seconds")?))
+}
+
+fn age(seconds: Option<f64>) -> Option<Duration> {
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok())
+}

@@ -10,6 +10,7 @@ pub mod audit;
 pub mod catalog;
 mod errors;
 pub mod health;
+pub mod idempotency;
 pub mod migrations;
 pub mod numbers;
 pub mod orders;

@@ -1,11 +1,11 @@
 //! Orders: placing, reading, cancelling.
 
 mod cancel;
+mod overdue;
 mod place;
 mod read;
 
 pub use cancel::{Cancelled, cancel};
+pub use overdue::reject_overdue;
 pub use place::{NewOrder, Placed, place};
-pub use read::{Order, Page, Place, find, history, list, place_in_queue};
-
-pub use read::Event;
+pub use read::{Event, Order, Page, Place, find, history, list, place_in_queue};

@@ -39,11 +39,13 @@ pub async fn claim(client: &Client) -> Result<Vec<Owed>> {
             for no key update skip locked) as due
         where o.id = due.id
         returning o.id, o.queue, o.tenant_id, o.product_id, o.order_id, o.attempts";
-    let params: [(&(dyn ToSql + Sync), _); 2] = [(&OUTBOX_CLAIM_ROWS_MAX, INT8), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8)];
+    let params: [(&(dyn ToSql + Sync), _); 2] =
+        [(&OUTBOX_CLAIM_ROWS_MAX, INT8), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
-        let message = OrderMessage::new(column(row, "order_id")?, column(row, "product_id")?, column(row, "tenant_id")?);
+        let message =
+            OrderMessage::new(column(row, "order_id")?, column(row, "product_id")?, column(row, "tenant_id")?);
         claimed.push(Owed {
             id: column(row, "id")?,
             queue: one_word(row, "queue", Queue::from_name)?,

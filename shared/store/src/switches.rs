@@ -48,7 +48,12 @@ pub async fn set_intake(client: &Client, switch: Switch, intake: Intake, reason:
 ///
 /// # Errors
 /// Not-found, or busy or fault from the database.
-pub async fn set_reserving(client: &Client, product_id: Uuid, reserving: Reserving, reason: Option<&str>) -> Result<()> {
+pub async fn set_reserving(
+    client: &Client,
+    product_id: Uuid,
+    reserving: Reserving,
+    reason: Option<&str>,
+) -> Result<()> {
     let sql = "update products set reserving = $1, reserving_reason = $2, version = version + 1 where id = $3";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&reserving.word(), TEXT), (&reason, TEXT), (&product_id, UUID)];
     let changed = client.execute_typed(sql, &params).await.map_err(from_postgres)?;

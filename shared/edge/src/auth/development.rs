@@ -7,7 +7,7 @@ use domain::{Error, Result};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode, get_current_timestamp};
 use uuid::Uuid;
 
-use super::{BUYER_AUDIENCE, Claims};
+use super::{BUYER_AUDIENCE, Claims, POINT_BYTES};
 
 /// The `kid` of the development key.
 pub const KID: &str = "development";
@@ -17,9 +17,6 @@ pub const JWKS: &str = include_str!("../../development/jwks.json");
 
 /// The private key, PKCS #8 in PEM.
 pub const SIGNING_KEY: &str = include_str!("../../development/signing-key.pem");
-
-/// Length of a P-256 point, which ends every PKCS #8 document of that curve that carries its public key.
-const POINT_BYTES: usize = super::POINT_BYTES;
 
 /// A buyer's token as the login would issue it, for local use and tests. Expires `lifetime` from now (7 days at most
 /// are accepted).
@@ -40,9 +37,10 @@ pub fn sign_buyer(tenant_id: Uuid, buyer_id: Uuid, issuer: &str, lifetime: Durat
 
 /// Whether this is the development key, under whatever `kid`.
 pub(super) fn is_public_key(key: &DecodingKey) -> bool {
-    let point = private_der();
-    let Some(start) = point.len().checked_sub(POINT_BYTES) else { return false };
-    key.try_get_as_bytes().is_ok_and(|bytes| bytes == &point[start..])
+    // A PKCS #8 document of this curve ends with the public point.
+    let document = private_der();
+    let point = document.last_chunk::<POINT_BYTES>();
+    point.is_some_and(|point| key.try_get_as_bytes().is_ok_and(|bytes| bytes == point))
 }
 
 pub(super) fn header() -> Header {

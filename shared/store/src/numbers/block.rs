@@ -44,7 +44,12 @@ async fn twice(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, 
     }
 }
 
-async fn change(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, take: bool) -> std::result::Result<(), Failure> {
+async fn change(
+    client: &mut Client,
+    product: &Product,
+    numbers: &BTreeSet<i32>,
+    take: bool,
+) -> std::result::Result<(), Failure> {
     let range = product.described.range;
     let indexes: BTreeSet<i32> = numbers.iter().map(|number| range.chunk_of(*number)).collect();
     let indexes: Vec<i32> = indexes.into_iter().collect();
@@ -53,7 +58,8 @@ async fn change(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>,
     let mut chunks = lock_chunks(&tx, product.key, range, &indexes).await?;
     for number in numbers {
         let chunk = chunks.iter_mut().find(|chunk| chunk.index() == range.chunk_of(*number));
-        let done = chunk.is_some_and(|c| if take { c.take(*number, Kind::Blocked) } else { c.give_back(*number, Kind::Blocked) });
+        let done = chunk
+            .is_some_and(|c| if take { c.take(*number, Kind::Blocked) } else { c.give_back(*number, Kind::Blocked) });
         if !done {
             return Err(Reason::NumbersTaken.into());
         }
@@ -61,7 +67,9 @@ async fn change(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>,
     if take {
         match insert_taken(&tx, product.key, Kind::Blocked, &rows).await {
             Ok(inserted) => expect(rows.len(), inserted, "blocked numbers")?,
-            Err(error) if constraint_of(&error) == Some("taken_numbers_pkey") => return Err(Failure::Disagreement(indexes)),
+            Err(error) if constraint_of(&error) == Some("taken_numbers_pkey") => {
+                return Err(Failure::Disagreement(indexes));
+            }
             Err(error) => return Err(error.into()),
         }
     } else if delete_taken(&tx, product.key, Kind::Blocked, &rows).await? != rows.len() as u64 {

@@ -15,7 +15,12 @@ use crate::rows::column;
 use crate::types::{INT4, INT4S, UUIDS};
 
 /// Locks chunks, ascending. Fewer come back than asked only when there are no such chunks.
-pub(crate) async fn lock_chunks(tx: &Transaction<'_>, product_key: i32, range: Range, chunks: &[i32]) -> Result<Vec<Chunk>> {
+pub(crate) async fn lock_chunks(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    range: Range,
+    chunks: &[i32],
+) -> Result<Vec<Chunk>> {
     let sql = "select chunk, bits, available, reserved, paid, blocked from number_chunks
         where product_key = $1 and chunk = any($2) order by chunk for no key update";
     let rows = tx.query_typed(sql, &[(&product_key, INT4), (&chunks, INT4S)]).await.map_err(from_postgres)?;
@@ -23,12 +28,17 @@ pub(crate) async fn lock_chunks(tx: &Transaction<'_>, product_key: i32, range: R
 }
 
 /// Locks buyers' holdings, ascending, making the missing ones first: numbers held per buyer.
-pub(crate) async fn lock_holdings(tx: &Transaction<'_>, product_key: i32, buyers: &[Uuid]) -> Result<HashMap<Uuid, i32>> {
+pub(crate) async fn lock_holdings(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    buyers: &[Uuid],
+) -> Result<HashMap<Uuid, i32>> {
     let insert = "insert into buyer_holdings (product_key, buyer_id)
         select $1, buyer_id from unnest($2) as new (buyer_id) order by buyer_id on conflict do nothing";
     let select = "select buyer_id, held from buyer_holdings
         where product_key = $1 and buyer_id = any($2) order by buyer_id for no key update";
-    let inserted_params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] = [(&product_key, INT4), (&buyers, UUIDS)];
+    let inserted_params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] =
+        [(&product_key, INT4), (&buyers, UUIDS)];
     let selected_params = inserted_params.clone();
     let (inserted, selected) =
         futures::join!(tx.execute_typed(insert, &inserted_params), tx.query_typed(select, &selected_params));

@@ -17,7 +17,12 @@ use crate::types::INT4;
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn compare_chunk(client: &Client, product_key: i32, range: Range, chunk: i32) -> Result<Option<Disagreement>> {
+pub async fn compare_chunk(
+    client: &Client,
+    product_key: i32,
+    range: Range,
+    chunk: i32,
+) -> Result<Option<Disagreement>> {
     let sql = "select c.chunk, c.bits, c.available, c.reserved, c.paid, c.blocked, t.numbers, t.kinds
         from number_chunks c cross join lateral (
             select coalesce(array_agg(number), '{}') as numbers, coalesce(array_agg(kind), '{}') as kinds
@@ -56,7 +61,12 @@ pub async fn mend_chunks(client: &mut Client, product: &Product, chunks: &[i32])
         let found = stored.compare(&rows);
         if !found.is_none() {
             insert_finding(&tx, product.key, stored.index(), &describe(&found), true).await?;
-            tracing::error!(product.key = product.key, chunk = stored.index(), found = describe(&found), "chunk mended");
+            tracing::error!(
+                product.key = product.key,
+                chunk = stored.index(),
+                found = describe(&found),
+                "chunk mended"
+            );
             mended.push(stored.rebuilt(&rows));
         }
     }
@@ -90,10 +100,8 @@ async fn list_taken(tx: &Transaction<'_>, product_key: i32, range: Range, chunk:
     let sql = "select coalesce(array_agg(number), '{}') as numbers, coalesce(array_agg(kind), '{}') as kinds
         from taken_numbers where product_key = $1 and number between $2 and $3";
     let (first, last) = bounds(range, chunk);
-    let row = tx
-        .query_typed_one(sql, &[(&product_key, INT4), (&first, INT4), (&last, INT4)])
-        .await
-        .map_err(from_postgres)?;
+    let row =
+        tx.query_typed_one(sql, &[(&product_key, INT4), (&first, INT4), (&last, INT4)]).await.map_err(from_postgres)?;
     taken_from(&row)
 }
 

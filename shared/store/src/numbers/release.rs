@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::catalog::Reserving;
-use domain::limits::{OUTBOX_BACKOFF_MAX, ORDERS_PER_SWEEP_MAX, PARKED_FOR};
+use domain::limits::{ORDERS_PER_SWEEP_MAX, OUTBOX_BACKOFF_MAX, PARKED_FOR};
 use domain::messages::Queue;
 use domain::numbers::Kind;
 use domain::orders::State;
@@ -39,7 +39,11 @@ pub async fn release(client: &mut Client, product_id: Uuid, order_ids: &[Uuid]) 
     }
 }
 
-async fn requested(client: &mut Client, product: &Product, order_ids: &[Uuid]) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+async fn requested(
+    client: &mut Client,
+    product: &Product,
+    order_ids: &[Uuid],
+) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
     let tx = client.transaction().await?;
     let sql = "select id, buyer_id, numbers, true as cancelled from orders
         where id = any($1) and product_id = $2 and state = 'reserved' and cancel_requested_at is not null
@@ -58,7 +62,12 @@ async fn requested(client: &mut Client, product: &Product, order_ids: &[Uuid]) -
     Ok(served)
 }
 
-async fn explain_missing(tx: &Transaction<'_>, product_id: Uuid, order_ids: &[Uuid], locked: &[Uuid]) -> Result<Vec<(Uuid, Served)>> {
+async fn explain_missing(
+    tx: &Transaction<'_>,
+    product_id: Uuid,
+    order_ids: &[Uuid],
+    locked: &[Uuid],
+) -> Result<Vec<(Uuid, Served)>> {
     let missing: Vec<Uuid> = order_ids.iter().copied().filter(|id| !locked.contains(id)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
@@ -145,7 +154,8 @@ async fn one_by_one(client: &mut Client, product: &Product) -> Result<Sweep> {
 async fn due(client: &Client, product_key: i32) -> Result<Vec<Uuid>> {
     let sql = "select id from orders where product_key = $1 and state = 'reserved' and sweep_at <= now()
         order by sweep_at limit $2";
-    let rows = client.query_typed(sql, &[(&product_key, INT4), (&ORDERS_PER_SWEEP_MAX, INT8)]).await.map_err(from_postgres)?;
+    let rows =
+        client.query_typed(sql, &[(&product_key, INT4), (&ORDERS_PER_SWEEP_MAX, INT8)]).await.map_err(from_postgres)?;
     rows.iter().map(|row| column(row, "id")).collect()
 }
 
@@ -191,7 +201,12 @@ fn held_from(row: &Row) -> Result<Held> {
 }
 
 /// Numbers of locked orders back to stock: chunks, holdings, rows, orders and history, in the lock order.
-async fn give_back(tx: &Transaction<'_>, product: &Product, held: &[Held], cause: &str) -> std::result::Result<(), Failure> {
+async fn give_back(
+    tx: &Transaction<'_>,
+    product: &Product,
+    held: &[Held],
+    cause: &str,
+) -> std::result::Result<(), Failure> {
     if held.is_empty() {
         return Ok(());
     }
@@ -205,8 +220,11 @@ async fn give_back(tx: &Transaction<'_>, product: &Product, held: &[Held], cause
         *changes.entry(order.buyer_id).or_insert(0) -= i32::try_from(order.numbers.len()).unwrap_or(i32::MAX);
     }
     let buyers: Vec<Uuid> = changes.keys().copied().collect();
-    let (mut chunks, _) =
-        futures::future::try_join(lock_chunks(tx, product.key, range, &indexes), lock_holdings(tx, product.key, &buyers)).await?;
+    let (mut chunks, _) = futures::future::try_join(
+        lock_chunks(tx, product.key, range, &indexes),
+        lock_holdings(tx, product.key, &buyers),
+    )
+    .await?;
     let mut wrong = BTreeSet::new();
     for (number, _) in &taken {
         let index = range.chunk_of(*number);

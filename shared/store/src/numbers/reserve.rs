@@ -41,7 +41,12 @@ pub enum Served {
 ///
 /// # Errors
 /// Busy or fault; then nothing of the group was changed, or it is unknown whether it was.
-pub async fn reserve(client: &mut Client, product_id: Uuid, order_ids: &[Uuid], rng: &mut StdRng) -> Result<Vec<(Uuid, Served)>> {
+pub async fn reserve(
+    client: &mut Client,
+    product_id: Uuid,
+    order_ids: &[Uuid],
+    rng: &mut StdRng,
+) -> Result<Vec<(Uuid, Served)>> {
     let Some(product) = find_product(client, product_id).await? else {
         return Ok(order_ids.iter().map(|id| (*id, Served::Unknown)).collect());
     };
@@ -51,7 +56,12 @@ pub async fn reserve(client: &mut Client, product_id: Uuid, order_ids: &[Uuid], 
     }
 }
 
-async fn one_by_one(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> Result<Vec<(Uuid, Served)>> {
+async fn one_by_one(
+    client: &mut Client,
+    product: &Product,
+    order_ids: &[Uuid],
+    rng: &mut StdRng,
+) -> Result<Vec<(Uuid, Served)>> {
     let mut served = Vec::new();
     for id in order_ids {
         match mending(client, product, &[*id], rng).await {
@@ -65,7 +75,12 @@ async fn one_by_one(client: &mut Client, product: &Product, order_ids: &[Uuid], 
     Ok(served)
 }
 
-async fn mending(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+async fn mending(
+    client: &mut Client,
+    product: &Product,
+    order_ids: &[Uuid],
+    rng: &mut StdRng,
+) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
     match widening(client, product, order_ids, rng).await {
         Err(Failure::Disagreement(chunks)) => {
             mend_chunks(client, product, &chunks).await?;
@@ -75,7 +90,12 @@ async fn mending(client: &mut Client, product: &Product, order_ids: &[Uuid], rng
     }
 }
 
-async fn widening(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+async fn widening(
+    client: &mut Client,
+    product: &Product,
+    order_ids: &[Uuid],
+    rng: &mut StdRng,
+) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
     match attempt(client, product, order_ids, false, rng).await {
         Err(Failure::TooNarrow) => attempt(client, product, order_ids, true, rng).await,
         other => other,
@@ -91,8 +111,11 @@ async fn attempt(
     rng: &mut StdRng,
 ) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
     let tx = client.transaction().await?;
-    let (locked, reserving) =
-        futures::future::try_join(lock_orders(&tx, product.described.id, order_ids), switches::reserving(&tx, product.key)).await?;
+    let (locked, reserving) = futures::future::try_join(
+        lock_orders(&tx, product.described.id, order_ids),
+        switches::reserving(&tx, product.key),
+    )
+    .await?;
     fail::fail_point!("reserve.locked");
     let mut served = explain_missing(&tx, product.described.id, order_ids, &locked).await?;
     let ids: Vec<Uuid> = locked.iter().map(|order| order.ask.order_id).collect();
@@ -105,7 +128,11 @@ async fn attempt(
     let (late, asking): (Vec<_>, Vec<_>) = locked.into_iter().partition(|order| order.too_late.is_some());
     let mut verdicts: Vec<Verdict> = late.iter().map(Verdict::too_late).collect();
     let asks: Vec<Ask> = asking.into_iter().map(|order| order.ask).collect();
-    let panicked = if asks.is_empty() { HashSet::new() } else { decide_and_take(&tx, product, &asks, every_chunk, rng, &mut verdicts).await? };
+    let panicked = if asks.is_empty() {
+        HashSet::new()
+    } else {
+        decide_and_take(&tx, product, &asks, every_chunk, rng, &mut verdicts).await?
+    };
     update_orders(&tx, &verdicts).await?;
     fail::fail_point!("reserve.before_commit");
     tx.commit().await?;
@@ -126,8 +153,11 @@ async fn decide_and_take(
     let range = product.described.range;
     let plan = if every_chunk { Plan::every(range) } else { plan(tx, product, asks, rng).await? };
     let buyers: Vec<Uuid> = asks.iter().map(|ask| ask.buyer_id).collect::<BTreeSet<_>>().into_iter().collect();
-    let (chunks, held) =
-        futures::future::try_join(lock_chunks(tx, product.key, range, &plan.chunks), lock_holdings(tx, product.key, &buyers)).await?;
+    let (chunks, held) = futures::future::try_join(
+        lock_chunks(tx, product.key, range, &plan.chunks),
+        lock_holdings(tx, product.key, &buyers),
+    )
+    .await?;
     let mut decider = Decider::new(range, plan.scope, chunks, held, product.described.numbers_per_buyer_max, rng);
     let (decisions, panicked) = decide_all(&mut decider, asks)?;
     let taken: Vec<(i32, Option<Uuid>)> = taken_by(&decisions);
@@ -173,7 +203,10 @@ async fn plan(tx: &Transaction<'_>, product: &Product, asks: &[Ask], rng: &mut S
 type Decisions<'a> = Vec<(&'a Ask, Decision)>;
 
 /// Decides oldest first. An order that panics is left out and gives back what it had; its neighbours do not notice.
-fn decide_all<'a>(decider: &mut Decider<'_, StdRng>, asks: &'a [Ask]) -> std::result::Result<(Decisions<'a>, HashSet<Uuid>), Failure> {
+fn decide_all<'a>(
+    decider: &mut Decider<'_, StdRng>,
+    asks: &'a [Ask],
+) -> std::result::Result<(Decisions<'a>, HashSet<Uuid>), Failure> {
     let mut decisions = Vec::with_capacity(asks.len());
     let mut panicked = HashSet::new();
     for ask in asks {
@@ -207,7 +240,13 @@ fn taken_by(decisions: &Decisions<'_>) -> Vec<(i32, Option<Uuid>)> {
 }
 
 /// A bit alone does not refuse a number: each lost one must have its row, or be taken by this very group.
-async fn verify_lost(tx: &Transaction<'_>, product_key: i32, range: Range, decisions: &Decisions<'_>, taken: &[(i32, Option<Uuid>)]) -> std::result::Result<(), Failure> {
+async fn verify_lost(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    range: Range,
+    decisions: &Decisions<'_>,
+    taken: &[(i32, Option<Uuid>)],
+) -> std::result::Result<(), Failure> {
     let mut lost = BTreeSet::new();
     for (_, decision) in decisions {
         let (Decision::Reserved { lost: some, .. } | Decision::Rejected { lost: some, .. }) = decision;
@@ -271,7 +310,12 @@ fn locked_from(row: &Row) -> Result<Locked> {
 
 /// Looks again at the orders that were not locked: one that has left the queue is done; one that is still queued is
 /// in somebody else's hands, who may yet crash, so it must come again.
-async fn explain_missing(tx: &Transaction<'_>, product_id: Uuid, order_ids: &[Uuid], locked: &[Locked]) -> Result<Vec<(Uuid, Served)>> {
+async fn explain_missing(
+    tx: &Transaction<'_>,
+    product_id: Uuid,
+    order_ids: &[Uuid],
+    locked: &[Locked],
+) -> Result<Vec<(Uuid, Served)>> {
     let here: HashSet<Uuid> = locked.iter().map(|order| order.ask.order_id).collect();
     let missing: Vec<Uuid> = order_ids.iter().copied().filter(|id| !here.contains(id)).collect();
     if missing.is_empty() {

@@ -30,7 +30,12 @@ pub(crate) async fn insert_taken(
 }
 
 /// Gives numbers up; returns how many were really in these hands.
-pub(crate) async fn delete_taken(tx: &Transaction<'_>, product_key: i32, kind: Kind, taken: &[(i32, Option<Uuid>)]) -> Result<u64> {
+pub(crate) async fn delete_taken(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    kind: Kind,
+    taken: &[(i32, Option<Uuid>)],
+) -> Result<u64> {
     let numbers: Vec<i32> = taken.iter().map(|(number, _)| *number).collect();
     let orders: Vec<Option<Uuid>> = taken.iter().map(|(_, order)| *order).collect();
     let sql = "delete from taken_numbers t using unnest($2, $3) as gone (number, order_id)
@@ -43,15 +48,22 @@ pub(crate) async fn delete_taken(tx: &Transaction<'_>, product_key: i32, kind: K
 /// Writes the changed ones of locked chunks.
 ///
 /// A violated counter check means that the counters were wrong before: a disagreement, to be mended.
-pub(crate) async fn update_chunks(tx: &Transaction<'_>, product_key: i32, chunks: &[Chunk]) -> std::result::Result<(), Failure> {
+pub(crate) async fn update_chunks(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    chunks: &[Chunk],
+) -> std::result::Result<(), Failure> {
     let changed: Vec<&Chunk> = chunks.iter().filter(|chunk| chunk.is_changed()).collect();
     if changed.is_empty() {
         return Ok(());
     }
     let indexes: Vec<i32> = changed.iter().map(|chunk| chunk.index()).collect();
     let bits: Vec<Vec<u8>> = changed.iter().map(|chunk| chunk.bits()).collect();
-    let of = |get: fn(&domain::numbers::Counters) -> i32| changed.iter().map(|chunk| get(&chunk.counters())).collect::<Vec<_>>();
-    let (available, reserved, paid, blocked) = (of(|c| c.available), of(|c| c.reserved), of(|c| c.paid), of(|c| c.blocked));
+    let of = |get: fn(&domain::numbers::Counters) -> i32| {
+        changed.iter().map(|chunk| get(&chunk.counters())).collect::<Vec<_>>()
+    };
+    let (available, reserved, paid, blocked) =
+        (of(|c| c.available), of(|c| c.reserved), of(|c| c.paid), of(|c| c.blocked));
     let sql = "update number_chunks c
         set bits = new.bits, available = new.available, reserved = new.reserved, paid = new.paid, blocked = new.blocked,
             version = c.version + 1
@@ -76,7 +88,11 @@ pub(crate) async fn update_chunks(tx: &Transaction<'_>, product_key: i32, chunks
 }
 
 /// Adds to locked holdings, one row per buyer.
-pub(crate) async fn add_to_holdings(tx: &Transaction<'_>, product_key: i32, changes: &BTreeMap<Uuid, i32>) -> Result<()> {
+pub(crate) async fn add_to_holdings(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    changes: &BTreeMap<Uuid, i32>,
+) -> Result<()> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -90,17 +106,18 @@ pub(crate) async fn add_to_holdings(tx: &Transaction<'_>, product_key: i32, chan
 }
 
 /// Records a finding about a chunk.
-pub(crate) async fn insert_finding(tx: &Transaction<'_>, product_key: i32, chunk: i32, detail: &str, resolved: bool) -> Result<()> {
+pub(crate) async fn insert_finding(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    chunk: i32,
+    detail: &str,
+    resolved: bool,
+) -> Result<()> {
     let sql = "insert into audit_findings (id, product_key, chunk, invariant, detail, resolved_at)
         values ($1, $2, $3, 'I2', $4, case when $5 then now() end)";
     let id = Uuid::now_v7();
-    let params: [(&(dyn ToSql + Sync), _); 5] = [
-        (&id, UUID),
-        (&product_key, INT4),
-        (&chunk, INT4),
-        (&detail, TEXT),
-        (&resolved, crate::types::BOOL),
-    ];
+    let params: [(&(dyn ToSql + Sync), _); 5] =
+        [(&id, UUID), (&product_key, INT4), (&chunk, INT4), (&detail, TEXT), (&resolved, crate::types::BOOL)];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
 }

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::errors::{from_postgres, is_lock_timeout};
+use crate::idempotency::{Scope, claim};
 use crate::rows::{column, one_word};
 use crate::types::{FLOAT8, TEXT, UUID};
 
@@ -26,24 +27,32 @@ pub enum Cancelled {
     },
     /// It was cancelled, or its cancellation requested, before.
     Already,
+    /// The same request was answered under the same key before.
+    Replayed,
 }
+
+/// Answer kept under the key: accepted.
+const STATUS: i16 = 202;
 
 /// Cancels a buyer's order: at once while queued, by request once it holds numbers.
 ///
-/// Naturally idempotent: the second call finds the first one's effect.
+/// `scope` names the buyer and the idempotency key; the request's fingerprint is the order's id.
 ///
 /// # Errors
-/// Not-found, wrong-state, or busy-as-a-rejection (409) when a worker has the order right now.
-pub async fn cancel(client: &mut Client, tenant_id: Uuid, buyer_id: Uuid, id: Uuid, outbox_id: Uuid) -> Result<Cancelled> {
+/// Not-found, wrong-state, key-reused, key-in-flight, or busy-as-a-rejection (409) when a worker has the order now.
+pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: Uuid) -> Result<Cancelled> {
     let tx = client.transaction().await.map_err(from_postgres)?;
     let sql = "select state, product_id, cancel_requested_at is not null as requested from orders
         where id = $1 and tenant_id = $2 and buyer_id = $3 for no key update";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&id, UUID), (&tenant_id, UUID), (&buyer_id, UUID)];
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&id, UUID), (&scope.tenant_id, UUID), (&scope.subject_id, UUID)];
     let row = match tx.query_typed_opt(sql, &params).await {
         Ok(row) => row.ok_or(Reason::NotFound)?,
         Err(error) if is_lock_timeout(&error) => return Err(Reason::Busy.into()),
         Err(error) => return Err(from_postgres(error)),
     };
+    if !claim(&tx, scope, id.as_bytes(), STATUS).await? {
+        return Ok(Cancelled::Replayed);
+    }
     let state = one_word(&row, "state", State::from_word)?;
     let product_id: Uuid = column(&row, "product_id")?;
     let requested: bool = column(&row, "requested")?;
@@ -52,12 +61,11 @@ pub async fn cancel(client: &mut Client, tenant_id: Uuid, buyer_id: Uuid, id: Uu
             mark_cancelled(&tx, id).await?;
             Cancelled::Now
         }
-        State::Cancelled => Cancelled::Already,
-        State::Reserved if requested => Cancelled::Already,
-        State::Reserved => {
+        State::Reserved if !requested => {
             mark_requested(&tx, id, outbox_id).await?;
             Cancelled::Requested { outbox_id, product_id }
         }
+        State::Cancelled | State::Reserved => Cancelled::Already,
         _ => return Err(Reason::WrongState.into()),
     };
     tx.commit().await.map_err(from_postgres)?;

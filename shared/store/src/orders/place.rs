@@ -77,7 +77,11 @@ pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) ->
     }
 }
 
-async fn insert(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) -> std::result::Result<Option<OffsetDateTime>, tokio_postgres::Error> {
+async fn insert(
+    client: &Client,
+    order: &NewOrder<'_>,
+    published: &[Uuid],
+) -> std::result::Result<Option<OffsetDateTime>, tokio_postgres::Error> {
     let sql = "with acknowledged as (
             delete from outbox where id in (select id from outbox where id = any($1) for no key update skip locked)
         ), placed as (

@@ -67,7 +67,8 @@ pub struct Order {
     pub read_at: OffsetDateTime,
 }
 
-const COLUMNS: &str = "o.id, o.tenant_id, o.product_id, o.product_key, p.padding, o.buyer_id, o.state, o.requested_numbers,
+const COLUMNS: &str =
+    "o.id, o.tenant_id, o.product_id, o.product_key, p.padding, o.buyer_id, o.state, o.requested_numbers,
     o.requested_quantity, o.fallback, o.unit_price_minor, o.currency, o.total_minor, o.created_at, o.queue_deadline,
     o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.reason, o.expires_at, o.cancel_requested_at, o.version,
     now() as read_at";
