@@ -1,1 +1,16 @@
-//! x
+//! What the integration tests stand on: a real database per test, a queue with real semantics, an auditor that
+//! trusts nobody, and seeded randomness.
+//!
+//! Knows no test. The auditor shares no code with what it audits.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
+
+pub mod auditor;
+pub mod database;
+pub mod queue;
+pub mod randomness;
+pub mod seed;
+pub mod workers;
+
+pub use database::TestDatabase;

@@ -8,12 +8,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use aws_credential_types::Credentials;
 use domain::limits;
 use domain::messages::Queue;
 use secrecy::SecretString;
 
 use crate::auth::TokenKeys;
 pub use crate::environment::{ConfigError, Environment};
+use crate::iam::{self, DatabaseTokens};
 
 /// Where this code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,7 @@ pub struct Config {
     pub endpoint_url: Option<String>,
     /// Queues.
     pub queues: Queues,
+    credentials: Option<Credentials>,
     token_keys: Option<String>,
     token_issuer: Option<String>,
 }
@@ -141,8 +144,7 @@ impl Config {
             .ok_or_else(|| ConfigError::Missing("TIRADA_STAGE".into()))?;
         crate::failpoints::check(environment, stage)?;
         let region = environment.optional("AWS_REGION").or_else(|| environment.optional("AWS_DEFAULT_REGION"));
-        let borrow_timeout =
-            environment.millis("TIRADA_DATABASE_BORROW_TIMEOUT_MS")?.unwrap_or(limits::BORROW_TIMEOUT);
+        let borrow_timeout = environment.millis("TIRADA_DATABASE_BORROW_TIMEOUT_MS")?.unwrap_or(limits::BORROW_TIMEOUT);
         let function_timeout = environment
             .millis("TIRADA_FUNCTION_TIMEOUT_MS")?
             .ok_or_else(|| ConfigError::Missing("TIRADA_FUNCTION_TIMEOUT_MS".into()))?;
@@ -155,9 +157,28 @@ impl Config {
             region,
             endpoint_url: environment.optional("AWS_ENDPOINT_URL"),
             queues: Queues::read(environment),
+            credentials: iam::credentials(environment).ok(),
             token_keys: environment.optional("TIRADA_TOKEN_KEYS"),
             token_issuer: environment.optional("TIRADA_TOKEN_ISSUER"),
         })
+    }
+
+    /// What calls to AWS are signed with.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`].
+    pub fn credentials(&self) -> Result<Credentials, ConfigError> {
+        let missing = || ConfigError::Missing("AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY".into());
+        self.credentials.clone().ok_or_else(missing)
+    }
+
+    /// The maker of the database's passwords; `None` where the URL has one.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`]: no credentials.
+    pub fn database_tokens(&self) -> Result<Option<DatabaseTokens>, ConfigError> {
+        let DatabaseLocation::Iam { host, port, user, region, .. } = &self.database else { return Ok(None) };
+        Ok(Some(DatabaseTokens::new(host, *port, user, region, self.credentials()?)))
     }
 
     /// The keys that buyers' tokens are checked with, from TIRADA_TOKEN_KEYS and TIRADA_TOKEN_ISSUER.

@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use domain::Reason;
 use domain::limits::REQUEST_BUDGET;
 use lambda_http::Context;
+use tracing::Instrument;
 use uuid::Uuid;
 
 pub use body::{JsonBody, PathParams, QueryParams};
@@ -24,6 +25,7 @@ pub use buyer::BuyerAuth;
 pub use conditional::{cacheable, is_unmodified, not_modified};
 pub use idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IdempotencyKey};
 
+use crate::metrics::{self, Dimension};
 use crate::panics::caught;
 use crate::problem::{Cause, Problem};
 
@@ -58,10 +60,13 @@ async fn guard(request: Request, next: Next) -> Response {
         method: request.method().clone(),
         route: request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned(),
     };
+    // Whatever is logged below, a panic included, names the request.
+    let span = tracing::info_span!("request", request.id = seen.id, request.route = seen.route);
     let work = caught(async {
         fail::fail_point!("http.request");
         next.run(request).await
     });
+    let work = work.instrument(span);
     let response = match tokio::time::timeout(REQUEST_BUDGET, work).await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => Problem::panicked().into_response(),
@@ -82,7 +87,9 @@ fn request_id(request: &Request) -> String {
 fn finish(mut response: Response, seen: &Seen) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         log(&problem, seen);
-        let (parts, body) = problem.with_instance(format!("urn:tirada:request:{}", seen.id)).into_response().into_parts();
+        metrics::count("requests.refused", &[(Dimension::Outcome, problem.code())]);
+        let (parts, body) =
+            problem.with_instance(format!("urn:tirada:request:{}", seen.id)).into_response().into_parts();
         // The handler's own headers stay (Allow, for one); those that describe the document are replaced.
         response.headers_mut().remove(axum::http::header::CONTENT_LENGTH);
         for (name, value) in &parts.headers {
@@ -120,7 +127,6 @@ fn log(problem: &Problem, seen: &Seen) {
     match problem.cause() {
         Some(Cause::Fault(cause)) => line!(error, "request failed", cause),
         Some(Cause::Busy(cause)) => line!(warn, "request met a busy system", cause),
-        Some(Cause::Panic) => line!(error, "request panicked"),
         None => line!(debug, "request refused"),
     }
 }

@@ -10,7 +10,6 @@ use aws_sigv4::sign::v4;
 use domain::{Error, Result};
 use secrecy::SecretString;
 
-use crate::config::DatabaseLocation;
 use crate::environment::{ConfigError, Environment};
 
 /// How long a token can be used to connect. The longest that RDS allows.
@@ -43,15 +42,10 @@ pub struct DatabaseTokens {
 }
 
 impl DatabaseTokens {
-    /// For a database that wants tokens; `None` for one whose URL has a password.
-    ///
-    /// # Errors
-    /// [`ConfigError::Missing`] when there are no credentials.
-    pub fn new(location: &DatabaseLocation, environment: &Environment) -> Result<Option<Self>, ConfigError> {
-        let DatabaseLocation::Iam { host, port, user, region, .. } = location else { return Ok(None) };
-        let credentials = credentials(environment)?;
-        let (host, user, region) = (host.clone(), user.clone(), region.clone());
-        Ok(Some(Self { host, port: *port, user, region, credentials }))
+    /// For this proxy or database, and this role.
+    #[must_use]
+    pub fn new(host: &str, port: u16, user: &str, region: &str, credentials: Credentials) -> Self {
+        Self { host: host.to_owned(), port, user: user.to_owned(), region: region.to_owned(), credentials }
     }
 
     /// A fresh token, good for opening a connection within the next 900 s.
@@ -177,20 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_database_on_aws_wants_tokens() {
-        let environment = of(&[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
-        let url = DatabaseLocation::Url("postgres://x".into());
-        assert!(DatabaseTokens::new(&url, &environment).unwrap().is_none());
-        let iam = DatabaseLocation::Iam {
-            host: HOST.into(),
-            port: 5432,
-            name: "tirada".into(),
-            user: "tirada_app".into(),
-            region: "sa-east-1".into(),
-        };
-        let tokens = DatabaseTokens::new(&iam, &environment).unwrap().unwrap();
+    fn credentials_come_from_the_environment_and_stay_out_of_logs() {
+        let environment = of(&[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "hidden")]);
+        let tokens = DatabaseTokens::new(HOST, 5432, "tirada_app", "sa-east-1", credentials(&environment).unwrap());
         assert!(tokens.token(now()).unwrap().expose_secret().starts_with(HOST));
-        let error = DatabaseTokens::new(&iam, &of(&[])).unwrap_err();
-        assert_eq!(error.to_string(), "AWS_ACCESS_KEY_ID is not set");
+        assert!(!format!("{tokens:?}").contains("hidden"));
+        assert_eq!(credentials(&of(&[])).unwrap_err().to_string(), "AWS_ACCESS_KEY_ID is not set");
     }
 }

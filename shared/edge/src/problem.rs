@@ -66,8 +66,6 @@ pub(crate) enum Cause {
     Busy(String),
     /// A bug or an outage: worth an error.
     Fault(String),
-    /// A panic, which its hook has logged.
-    Panic,
 }
 
 impl Problem {
@@ -105,9 +103,9 @@ impl Problem {
         Self { cause: Some(Box::new(Cause::Fault(cause.into()))), ..Self::panicked() }
     }
 
+    /// The same 500 for a panic, which has no cause to log: its hook has done that.
     pub(crate) fn panicked() -> Self {
-        let problem = Self::of(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong on our side");
-        Self { cause: Some(Box::new(Cause::Panic)), ..problem }
+        Self::of(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong on our side")
     }
 
     /// 400 instead of 422, for a request that could not even be read.
@@ -210,9 +208,9 @@ impl From<Error> for Problem {
 
 impl From<Vec<InvalidField>> for Problem {
     fn from(fields: Vec<InvalidField>) -> Self {
-        fields.into_iter().fold(Self::new(Reason::Invalid), |problem, field| {
-            problem.with_error(field.pointer, field.detail)
-        })
+        fields
+            .into_iter()
+            .fold(Self::new(Reason::Invalid), |problem, field| problem.with_error(field.pointer, field.detail))
     }
 }
 
@@ -282,9 +280,21 @@ mod tests {
     #[test]
     fn headers_agree_with_the_document() {
         let response = Problem::new(Reason::QueueFull).into_response();
-        assert_eq!((response.status(), response.headers()[RETRY_AFTER].to_str().unwrap()), (503.try_into().unwrap(), "10"));
+        assert_eq!(
+            (response.status(), response.headers()[RETRY_AFTER].to_str().unwrap()),
+            (503.try_into().unwrap(), "10")
+        );
         let response = Problem::new(Reason::Unauthorized).into_response();
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+    }
+
+    #[test]
+    fn the_schema_is_the_document() {
+        let schema = serde_json::to_value(<Problem as utoipa::PartialSchema>::schema()).unwrap();
+        let members: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(members, ["code", "detail", "errors", "instance", "retry_after", "status", "title", "type"]);
+        assert_eq!(schema["required"], serde_json::json!(["type", "title", "status", "code"]));
+        assert!(size_of::<Problem>() < 128);
     }
 }

@@ -7,6 +7,7 @@ use domain::Result;
 use domain::catalog::{Range, Reserving};
 use domain::limits::CHUNKS_PER_AUDIT_PASS;
 use serde::Serialize;
+use time::OffsetDateTime;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -227,4 +228,41 @@ pub async fn count_open_findings(client: &Client) -> Result<i64> {
     let sql = "select count(*) as open from audit_findings where resolved_at is null";
     let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
     column(&row, "open")
+}
+
+/// A recorded finding that nobody has resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFinding {
+    /// The product.
+    pub product_id: Uuid,
+    /// The chunk, where it is about one.
+    pub chunk: Option<i32>,
+    /// Which invariant, I1 to I12.
+    pub invariant: String,
+    /// What is wrong.
+    pub detail: String,
+    /// When it was found.
+    pub found_at: OffsetDateTime,
+}
+
+/// Findings that nobody has resolved, oldest first, `limit` at most; of one product, or of all.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_open_findings(client: &Client, product_id: Option<Uuid>, limit: i64) -> Result<Vec<OpenFinding>> {
+    let sql = "select p.id, f.chunk, f.invariant, f.detail, f.found_at
+        from audit_findings f join products p on p.key = f.product_key
+        where f.resolved_at is null and ($1::uuid is null or p.id = $1) order by f.found_at, f.id limit $2";
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_id, UUID), (&limit, INT8)];
+    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
+    let finding = |row| {
+        Ok(OpenFinding {
+            product_id: column(row, "id")?,
+            chunk: column(row, "chunk")?,
+            invariant: column(row, "invariant")?,
+            detail: column(row, "detail")?,
+            found_at: column(row, "found_at")?,
+        })
+    };
+    rows.iter().map(finding).collect()
 }

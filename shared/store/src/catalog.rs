@@ -64,6 +64,18 @@ pub async fn find_store(client: &Client, slug: &str) -> Result<Option<Store>> {
     row.as_ref().map(store_from).transpose()
 }
 
+/// Stores by slug, `limit` at most, after the one that `after` names; for operators, so across tenants.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_stores(client: &Client, after: Option<&str>, limit: i64) -> Result<Vec<Store>> {
+    let sql = "select id, slug, name, intake from tenants
+        where $1::text is null or slug > $1 order by slug limit $2";
+    let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] = [(&after, TEXT), (&limit, INT8)];
+    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
+    rows.iter().map(store_from).collect()
+}
+
 /// Makes a product and its chunks, everything available.
 ///
 /// # Errors
@@ -170,6 +182,39 @@ pub async fn find_availability(client: &Client, product_key: i32) -> Result<Avai
         from number_chunks where product_key = $1";
     let row = client.query_typed_one(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
     Ok(Availability { counters: counters_from(&row)?, version: column(&row, "version")? })
+}
+
+/// A product's counters and bits, all from one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bitmap {
+    /// Counters and version of the whole product.
+    pub availability: Availability,
+    /// The bits of every chunk, ascending; none when the version is the one already known.
+    pub chunks: Option<Vec<Vec<u8>>>,
+}
+
+/// Counters and version of a product; its bits too, unless the version is `known_version`.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn find_bitmap(client: &Client, product_key: i32, known_version: Option<i64>) -> Result<Bitmap> {
+    let sql = "select available, reserved, paid, blocked, version,
+            case when (sum(version) over ())::int8 is distinct from $2 then bits end as bits
+        from number_chunks where product_key = $1 order by chunk";
+    let rows = client.query_typed(sql, &[(&product_key, INT4), (&known_version, INT8)]).await.map_err(from_postgres)?;
+    let mut availability = Availability { counters: Counters::default(), version: 0 };
+    let mut chunks = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let counters = counters_from(row)?;
+        availability.counters.available += counters.available;
+        availability.counters.reserved += counters.reserved;
+        availability.counters.paid += counters.paid;
+        availability.counters.blocked += counters.blocked;
+        availability.version += column::<i64>(row, "version")?;
+        chunks.extend(column::<Option<Vec<u8>>>(row, "bits")?);
+    }
+    let chunks = (known_version != Some(availability.version)).then_some(chunks);
+    Ok(Bitmap { availability, chunks })
 }
 
 /// The bits of every chunk of a product, ascending, with the version of them all, from one snapshot.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::errors::from_postgres;
 use crate::rows::column;
-use crate::types::{INT4, UUID};
+use crate::types::{INT4, INT8, UUID};
 
 /// Ages that decide whether intake stays open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,6 +79,93 @@ pub async fn measure_outbox(client: &Client) -> Result<Option<Duration>> {
         returning extract(epoch from now() - oldest_unpublished_at)::float8 as seconds";
     let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
     Ok(age(column(&row, "seconds")?))
+}
+
+/// How one product's queue is doing, for operators.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueHealth {
+    /// The product.
+    pub product_id: Uuid,
+    /// Its name.
+    pub product_name: String,
+    /// Orders waiting now; the count stops at [`QUEUED_COUNT_MAX`].
+    pub queued: i64,
+    /// Age of the oldest of them, now.
+    pub oldest_queued: Option<Duration>,
+    /// Seconds of arrivals that one second of work serves, as last measured.
+    pub advance_per_second: Option<f64>,
+    /// How long ago the queue was last measured; none when it never was.
+    pub measured: Option<Duration>,
+}
+
+/// Where the count of a queue's orders stops: one index range, read in well under a second.
+pub const QUEUED_COUNT_MAX: i64 = 100_000;
+
+/// Every product that has orders waiting or was measured before, the longest wait first, `limit` at most.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_queues(client: &Client, limit: i64) -> Result<Vec<QueueHealth>> {
+    let sql = "select p.id, p.name, waiting.queued, h.advance_per_second,
+            extract(epoch from now() - oldest.created_at)::float8 as oldest,
+            extract(epoch from now() - h.measured_at)::float8 as measured
+        from products p left join queue_health h on h.product_key = p.key
+        left join lateral (
+            select created_at from orders where product_key = p.key and state = 'queued'
+            order by created_at, id limit 1) as oldest on true
+        cross join lateral (
+            select count(*) as queued from (
+                select from orders where product_key = p.key and state = 'queued' limit $1) as counted) as waiting
+        where oldest.created_at is not null or h.product_key is not null
+        order by oldest.created_at nulls last, p.key limit $2";
+    let rows = client
+        .query_typed(sql, &[(&QUEUED_COUNT_MAX, INT8), (&limit, INT8)])
+        .await
+        .map_err(from_postgres)?;
+    let queue = |row| {
+        Ok(QueueHealth {
+            product_id: column(row, "id")?,
+            product_name: column(row, "name")?,
+            queued: column(row, "queued")?,
+            oldest_queued: age(column(row, "oldest")?),
+            advance_per_second: column(row, "advance_per_second")?,
+            measured: age(column(row, "measured")?),
+        })
+    };
+    rows.iter().map(queue).collect()
+}
+
+/// What the outbox owes to one queue, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxHealth {
+    /// The queue.
+    pub queue: String,
+    /// Rows, those in their grace and parked ones included.
+    pub rows: i64,
+    /// Rows that the relay should send now.
+    pub due: i64,
+    /// Age of the oldest row.
+    pub oldest: Option<Duration>,
+}
+
+/// What the outbox owes, by queue; queues that are owed nothing are absent.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_outbox(client: &Client) -> Result<Vec<OutboxHealth>> {
+    let sql = "select queue, count(*) as owed, count(*) filter (where next_attempt_at <= now()) as due,
+            extract(epoch from now() - min(created_at))::float8 as oldest
+        from outbox group by queue order by queue";
+    let rows = client.query_typed(sql, &[]).await.map_err(from_postgres)?;
+    let owed = |row| {
+        Ok(OutboxHealth {
+            queue: column(row, "queue")?,
+            rows: column(row, "owed")?,
+            due: column(row, "due")?,
+            oldest: age(column(row, "oldest")?),
+        })
+    };
+    rows.iter().map(owed).collect()
 }
 
 fn age(seconds: Option<f64>) -> Option<Duration> {

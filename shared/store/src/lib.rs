@@ -21,7 +21,7 @@ mod rows;
 pub mod switches;
 
 pub use errors::{constraint_of, from_postgres};
-pub use pool::{Client, Database, PasswordSource, Settings, Tls};
+pub use pool::{Client, Database, PasswordSource, Settings, Tls, connect};
 
 /// The parameter types of the statements, under the names that SQL gives them.
 pub(crate) mod types {

@@ -10,7 +10,7 @@ mod writes;
 pub use block::{block, unblock};
 pub(crate) use mend::describe;
 pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
-pub use release::{Sweep, find_due_products, release, sweep};
+pub use release::{Sweep, find_due_products, release, sweep, sweep_lag};
 pub use reserve::{Served, reserve};
 
 use domain::Error;

@@ -7,13 +7,15 @@ use deadpool_postgres::{Connect, Hook, Manager, ManagerConfig, Object, Pool, Rec
 use domain::limits::BORROW_TIMEOUT;
 use domain::{Error, Result};
 use futures::future::BoxFuture;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::errors::from_pool;
+use crate::errors::{from_pool, from_postgres};
 
 /// A borrowed connection.
 pub type Client = Object;
@@ -102,6 +104,30 @@ impl Database {
     /// Busy when none is free in time or the database does not answer.
     pub async fn client(&self) -> Result<Client> {
         self.pool.get().await.map_err(from_pool)
+    }
+}
+
+/// Opens one connection outside any pool, for work that needs a session of its own.
+///
+/// # Errors
+/// Busy when the database does not answer, a fault when TLS cannot be set up.
+pub async fn connect(settings: Settings) -> Result<tokio_postgres::Client> {
+    let Settings { mut config, tls, password, borrow_timeout, .. } = settings;
+    config.connect_timeout(borrow_timeout);
+    let connector = Connector { tls: tls_connector(tls)?, password };
+    let (client, _) = connector.connect(&config).await.map_err(from_postgres)?;
+    Ok(client)
+}
+
+impl Tls {
+    /// TLS that also trusts the certificates in a PEM text, as RDS needs: its roots are in no operating system.
+    ///
+    /// # Errors
+    /// A fault when the text is no PEM.
+    pub fn with_roots(pem: &str) -> Result<Self> {
+        let roots: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        let roots = roots.map_err(|error| Error::Fault(Box::new(error)))?;
+        Ok(Self::On(roots.into_iter().map(|root| root.to_vec()).collect()))
     }
 }
 

@@ -44,6 +44,17 @@ pub async fn set_intake(client: &Client, switch: Switch, intake: Intake, reason:
     if changed.map_err(from_postgres)? == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
 }
 
+/// What platform and tenant say together about new orders; a product's own switch may still be paused.
+///
+/// # Errors
+/// Not-found, or busy or fault from the database.
+pub async fn find_intake_of_tenant(client: &Client, tenant_id: Uuid) -> Result<Intake> {
+    let sql = "select case when t.intake = 'open' then platform.intake else t.intake end as intake
+        from tenants t cross join platform where t.id = $1";
+    let row = client.query_typed_opt(sql, &[(&tenant_id, UUID)]).await.map_err(from_postgres)?;
+    one_word(&row.ok_or(Reason::NotFound)?, "intake", Intake::from_word)
+}
+
 /// Halts or resumes everything that changes a product's numbers.
 ///
 /// # Errors

@@ -19,17 +19,15 @@ use store::{Database, Settings, Tls};
 pub fn database(config: &Config, environment: &Environment) -> Result<Database> {
     let settings = match &config.database {
         DatabaseLocation::Url(url) => Settings::from_url(url.expose_secret())?,
-        DatabaseLocation::Iam { host, port, name, user, .. } => {
-            let tokens = DatabaseTokens::new(&config.database, environment).map_err(Error::fault)?;
+        DatabaseLocation::Iam { host, port, name, user, region } => {
+            let credentials = edge::iam::credentials(environment).map_err(Error::fault)?;
+            let tokens = DatabaseTokens::new(host, *port, user, region, credentials);
             let mut location = tokio_postgres::Config::new();
             location.host(host).port(*port).dbname(name).user(user);
             Settings {
                 config: location,
                 tls: Tls::On(Vec::new()),
-                password: tokens.map(|tokens| {
-                    let source: store::PasswordSource = Arc::new(move || tokens.token(SystemTime::now()));
-                    source
-                }),
+                password: Some(Arc::new(move || tokens.token(SystemTime::now()))),
                 borrow_timeout: config.borrow_timeout,
                 connections_max: 1,
             }

@@ -1,1 +1,84 @@
-//! x
+//! Gives numbers back whose buyers have cancelled. Apart from intake, so that buyers never wait for a chunk's lock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use domain::limits::ORDERS_PER_TRANSACTION_MAX;
+use domain::messages::Queue;
+use edge::Deadline;
+use edge::queue::MessageQueue;
+use edge::sqs::{Outcome, Record, run_batch};
+use store::Database;
+use store::numbers::{Served, release};
+use uuid::Uuid;
+
+/// What one execution environment keeps between batches.
+pub struct State {
+    database: Database,
+    queue: Arc<dyn MessageQueue>,
+}
+
+impl State {
+    /// The state of a fresh environment.
+    #[must_use]
+    pub fn new(database: Database, queue: Arc<dyn MessageQueue>) -> Self {
+        Self { database, queue }
+    }
+}
+
+/// Handles one batch.
+///
+/// # Errors
+/// Only when the batch cannot be reported record by record.
+pub async fn handle(
+    state: &State,
+    event: SqsEvent,
+    deadline: Deadline,
+) -> Result<SqsBatchResponse, lambda_runtime::Error> {
+    run_batch(&*state.queue, Queue::ReleaseNumbers, event, deadline, |records, deadline| {
+        serve(state, records, deadline)
+    })
+    .await
+}
+
+async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<Outcome> {
+    let mut products: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
+    for Record { message, .. } in &records {
+        let orders = products.entry(message.product_id).or_default();
+        if !orders.contains(&message.order_id) {
+            orders.push(message.order_id);
+        }
+    }
+    let mut outcomes = HashMap::new();
+    for (product_id, orders) in &products {
+        for some in orders.chunks(ORDERS_PER_TRANSACTION_MAX) {
+            if !deadline.has_passed() {
+                outcomes.extend(serve_group(state, *product_id, some).await);
+            }
+        }
+    }
+    records.iter().map(|record| outcomes.get(&record.message.order_id).copied().unwrap_or(Outcome::RETRY)).collect()
+}
+
+async fn serve_group(state: &State, product_id: Uuid, orders: &[Uuid]) -> Vec<(Uuid, Outcome)> {
+    let work = async {
+        let mut client = state.database.client().await?;
+        release(&mut client, product_id, orders).await
+    };
+    match work.await {
+        Ok(served) => served.into_iter().map(|(id, served)| (id, outcome(served))).collect(),
+        Err(error) => {
+            tracing::warn!(product.id = %product_id, orders = orders.len(), error.message = error.chain(), "group not released");
+            Vec::new()
+        }
+    }
+}
+
+fn outcome(served: Served) -> Outcome {
+    match served {
+        Served::Done => Outcome::Done,
+        Served::Again => Outcome::RETRY,
+        Served::Unknown => Outcome::Failed,
+    }
+}

@@ -1,1 +1,108 @@
-//! x
+//! The heart: turns queued orders into reserved or rejected ones, at a pace that the database sustains.
+
+mod groups;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use domain::messages::Queue;
+use edge::Deadline;
+use edge::metrics::{self, Metric, Unit};
+use edge::queue::MessageQueue;
+use edge::sqs::{Outcome, Record, run_batch};
+use rand::SeedableRng;
+use rand::rngs::{StdRng, SysRng};
+use store::Database;
+use store::numbers::{Served, reserve};
+use uuid::Uuid;
+
+use groups::{Group, in_turns};
+
+/// What one execution environment keeps between batches.
+pub struct State {
+    database: Database,
+    queue: Arc<dyn MessageQueue>,
+}
+
+impl State {
+    /// The state of a fresh environment.
+    #[must_use]
+    pub fn new(database: Database, queue: Arc<dyn MessageQueue>) -> Self {
+        Self { database, queue }
+    }
+}
+
+/// Handles one batch.
+///
+/// # Errors
+/// Only when the batch cannot be reported record by record.
+pub async fn handle(
+    state: &State,
+    event: SqsEvent,
+    deadline: Deadline,
+) -> Result<SqsBatchResponse, lambda_runtime::Error> {
+    run_batch(&*state.queue, Queue::ReserveNumbers, event, deadline, |records, deadline| {
+        serve(state, records, deadline)
+    })
+    .await
+}
+
+async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<Outcome> {
+    let started = Instant::now();
+    // Numbers are drawn from the system's randomness: a raffle's quick picks must not be predictable.
+    let Ok(mut rng) = StdRng::try_from_rng(&mut SysRng) else { return vec![Outcome::RETRY; records.len()] };
+    let mut outcomes: HashMap<Uuid, Outcome> = HashMap::new();
+    for group in in_turns(records.iter().map(|record| record.message)) {
+        if deadline.has_passed() {
+            break;
+        }
+        outcomes.extend(serve_group(state, &group, &mut rng).await);
+    }
+    measure(records.len(), started);
+    records.iter().map(|record| outcomes.get(&record.message.order_id).copied().unwrap_or(Outcome::RETRY)).collect()
+}
+
+/// One transaction. A group that fails or panics is tried again as a whole; the next group is not its business.
+async fn serve_group(state: &State, group: &Group, rng: &mut StdRng) -> Vec<(Uuid, Outcome)> {
+    let work = edge::panics::caught(async {
+        let mut client = state.database.client().await?;
+        let served = reserve(&mut client, group.product_id, &group.orders, rng).await?;
+        if let Some(product) = store::catalog::find_product(&client, group.product_id).await? {
+            store::health::measure_queue(&client, product.key).await?;
+        }
+        Ok::<_, domain::Error>(served)
+    });
+    match work.await {
+        Ok(Ok(served)) => served.into_iter().map(|(id, served)| (id, outcome(served))).collect(),
+        Ok(Err(error)) => {
+            tracing::warn!(product.id = %group.product_id, orders = group.orders.len(), error.message = error.chain(), "group not served");
+            Vec::new()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
+fn outcome(served: Served) -> Outcome {
+    match served {
+        Served::Done => Outcome::Done,
+        Served::Again => Outcome::RETRY,
+        Served::Unknown => Outcome::Failed,
+    }
+}
+
+fn measure(records: usize, started: Instant) {
+    let count = f64::from(u32::try_from(records).unwrap_or(u32::MAX));
+    metrics::emit(
+        &[
+            Metric { name: "reserve_batch_orders", value: count, unit: Unit::Count },
+            Metric {
+                name: "reserve_batch_ms",
+                value: started.elapsed().as_secs_f64() * 1_000.0,
+                unit: Unit::Milliseconds,
+            },
+        ],
+        &[],
+    );
+}

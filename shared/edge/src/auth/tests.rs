@@ -127,11 +127,9 @@ fn headers_choose_nothing() {
 #[test]
 fn the_public_key_is_no_secret_to_sign_with() {
     let jwk: Value = serde_json::from_str(development::JWKS).unwrap();
-    let point = DecodingKey::from_ec_components(
-        jwk["keys"][0]["x"].as_str().unwrap(),
-        jwk["keys"][0]["y"].as_str().unwrap(),
-    )
-    .unwrap();
+    let point =
+        DecodingKey::from_ec_components(jwk["keys"][0]["x"].as_str().unwrap(), jwk["keys"][0]["y"].as_str().unwrap())
+            .unwrap();
     let header = Header { kid: Some(development::KID.into()), ..Header::new(Algorithm::HS256) };
     for secret in [point.try_get_as_bytes().unwrap(), development::JWKS.as_bytes()] {
         let token = encode(&header, &claims(), &EncodingKey::from_secret(secret).unwrap()).unwrap();

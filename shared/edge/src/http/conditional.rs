@@ -9,12 +9,7 @@ use axum::response::{IntoResponse, Response};
 /// The answer to a conditional read: `body` with its tag, or 304 when the client has this version already.
 ///
 /// `etag` is the bare version, without quotes or `W/`.
-pub fn cacheable(
-    request: &HeaderMap,
-    etag: &str,
-    cache_control: &'static str,
-    body: impl IntoResponse,
-) -> Response {
+pub fn cacheable(request: &HeaderMap, etag: &str, cache_control: &'static str, body: impl IntoResponse) -> Response {
     if is_unmodified(request, etag) {
         return not_modified(etag, cache_control);
     }

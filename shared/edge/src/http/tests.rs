@@ -14,10 +14,17 @@ use tower::ServiceExt;
 use super::*;
 use crate::auth::{TokenKeys, development};
 use crate::config::Stage;
+use crate::telemetry::tests::Memory;
 
-#[derive(Clone, FromRef)]
+#[derive(Clone)]
 struct State {
     keys: TokenKeys,
+}
+
+impl FromRef<State> for TokenKeys {
+    fn from_ref(state: &State) -> Self {
+        state.keys.clone()
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -34,6 +41,10 @@ struct Page {
     limit: u8,
 }
 
+async fn panics() {
+    panic!("on purpose")
+}
+
 fn app() -> Router {
     let keys = TokenKeys::from_jwks(development::JWKS, "tirada", Stage::Local).unwrap();
     service(
@@ -45,7 +56,7 @@ fn app() -> Router {
             .route("/me", get(|BuyerAuth(buyer): BuyerAuth| async move { buyer.buyer_id.to_string() }))
             .route("/cached", get(|headers: HeaderMap| async move { cacheable(&headers, "7", "max-age=9", "body") }))
             .route("/slow", get(|| tokio::time::sleep(Duration::from_secs(60))))
-            .route("/panic", get(|| async { assert!(2 < 1, "on purpose") }))
+            .route("/panic", get(panics))
             .route("/fault", get(|| async { Problem::from(domain::Error::fault("secret detail")) }))
             .route("/free", get(|| async { "ok" }))
             .with_state(State { keys }),
@@ -109,7 +120,23 @@ async fn a_panic_is_an_opaque_500_and_the_next_request_works() {
     assert_eq!(status, 500);
     assert!(!String::from_utf8(body).unwrap().contains("purpose"));
     assert_eq!(send(ask("GET", "/free"), "").await.0, 200);
-    assert_eq!(status_and_code(ask("GET", "/fault"), "").await, is(500, "internal"));
+}
+
+#[tokio::test]
+async fn a_fault_is_logged_once_with_its_cause_and_answered_without() {
+    let memory = Memory::default();
+    let guard = memory.capture("info");
+    let (status, headers, body) = send(ask("GET", "/fault?phone=123").header("x-phone", "123"), "").await;
+    assert_eq!(status_and_code(ask("GET", "/nowhere"), "").await, is(404, "not-found"));
+    drop(guard);
+    assert_eq!(status, 500);
+    assert!(!String::from_utf8(body).unwrap().contains("secret detail"));
+    let lines = memory.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["error.message"], "fault: secret detail");
+    assert_eq!((&lines[0]["level"], &lines[0]["request.route"]), (&"ERROR".into(), &"/fault".into()));
+    assert_eq!(lines[0]["request.id"], headers[REQUEST_ID].to_str().unwrap());
+    assert!(!lines[0].to_string().contains("123"), "nothing personal");
 }
 
 #[tokio::test(start_paused = true)]

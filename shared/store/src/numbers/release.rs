@@ -1,6 +1,7 @@
 //! Releasing: held numbers go back to stock, because the hold ran out or the buyer gave them up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use domain::catalog::Reserving;
 use domain::limits::{ORDERS_PER_SWEEP_MAX, OUTBOX_BACKOFF_MAX, PARKED_FOR};
@@ -261,4 +262,18 @@ async fn end_orders(tx: &Transaction<'_>, held: &[Held], cause: &str) -> Result<
         select id, version, 'reserved', state, $3 from changed";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&ids, UUIDS), (&states, TEXTS), (&cause, TEXT)];
     expect(held.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "released orders")
+}
+
+/// How long the most overdue hold has been overdue; none when nothing is due. Halted products do not count: their
+/// holds wait for the operator.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn sweep_lag(client: &Client) -> Result<Option<Duration>> {
+    let sql = "select extract(epoch from now() - min(o.expires_at))::float8 as seconds
+        from orders o join products p on p.key = o.product_key
+        where o.state in ('reserved', 'paying') and o.sweep_at <= now() and o.expires_at <= now() and p.reserving = 'on'";
+    let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
+    let seconds: Option<f64> = column(&row, "seconds")?;
+    Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok()))
 }

@@ -64,12 +64,12 @@ pub enum Placed {
 pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) -> Result<Placed> {
     match insert(client, order, published).await {
         Ok(Some(created_at)) => Ok(Placed::Accepted { created_at }),
-        Ok(None) => match find_by_key(client, order).await? {
+        Ok(None) => match replay(client, order).await? {
             Some(replay) => Ok(replay),
             None => explain(client, order).await,
         },
         // Only a twin under the same key can hold what this insert waits for.
-        Err(error) if is_lock_timeout(&error) => match find_by_key(client, order).await? {
+        Err(error) if is_lock_timeout(&error) => match replay(client, order).await? {
             Some(replay) => Ok(replay),
             None => Ok(Placed::Refused { reason: Reason::KeyInFlight, retry_after: Some(Duration::from_secs(1)) }),
         },
@@ -147,7 +147,11 @@ fn seconds(whole: i64) -> f64 {
     whole as f64
 }
 
-async fn find_by_key(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
+/// What an order recorded before under the same key makes of this one; none when the key is new.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn replay(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
     let sql = "select id, fingerprint from orders where tenant_id = $1 and buyer_id = $2 and idempotency_key = $3";
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] =
         [(&order.tenant_id, UUID), (&order.buyer_id, UUID), (&order.key, TEXT)];

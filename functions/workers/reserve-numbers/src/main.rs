@@ -1,0 +1,22 @@
+//! Wiring of the `reserve-numbers` function.
+
+use std::sync::Arc;
+
+use aws_lambda_events::sqs::SqsEvent;
+use domain::messages::Queue;
+use edge::queue::SqsQueue;
+use edge::{Deadline, Environment, Kind};
+use lambda_runtime::{LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    let config = edge::start(Kind::Worker)?;
+    let environment = Environment::process();
+    let database = wiring::database(&config, &environment)?;
+    let state = &reserve_numbers::State::new(database, Arc::new(SqsQueue::new(&config, &environment, &[Queue::ReserveNumbers])?));
+    let handler = |event: LambdaEvent<SqsEvent>| async move {
+        let deadline = Deadline::of(&event.context);
+        reserve_numbers::handle(state, event.payload, deadline).await
+    };
+    lambda_runtime::run(service_fn(handler)).await
+}
