@@ -10,7 +10,7 @@ mod rest;
 
 use std::collections::HashMap;
 
-use tokio_postgres::{IsolationLevel, Transaction};
+use tokio_postgres::{Client, IsolationLevel, Transaction};
 use uuid::Uuid;
 
 use crate::TestDatabase;
@@ -26,7 +26,11 @@ pub enum Expect {
 
 /// Everything that is wrong, one sentence each, from one snapshot.
 pub async fn findings(database: &TestDatabase, expect: Expect) -> Vec<String> {
-    let mut client = database.another_owner().await;
+    findings_in(&mut database.another_owner().await, expect).await
+}
+
+/// Everything that is wrong in the database of a client, one sentence each, from one snapshot.
+pub async fn findings_in(client: &mut Client, expect: Expect) -> Vec<String> {
     let snapshot = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let tx = snapshot.start().await.expect("a snapshot");
     let facts = Facts::load(&tx).await;

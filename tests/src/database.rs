@@ -49,7 +49,7 @@ impl TestDatabase {
         let admin = connect(&server).await;
         let template = template::ensure(&admin, &server).await;
         drop_left_overs(&admin).await;
-        let name = format!("{PREFIX}{}_{}", seconds_now(), Uuid::new_v4().simple());
+        let name = format!("{PREFIX}{}_{}", seconds_now(), Uuid::now_v7().simple());
         admin.batch_execute(&format!("create database {name} template {template}")).await.expect("clone the template");
         let owner = connect(server.clone().dbname(&name)).await;
         let pooler = pgbouncer.map(|program| Pooler::start(&program, &server, &name));

@@ -7,10 +7,11 @@
 #![allow(clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
 
 pub mod auditor;
+pub mod chain;
 pub mod database;
+pub mod look;
 pub mod queue;
 pub mod randomness;
 pub mod seed;
-pub mod workers;
 
 pub use database::TestDatabase;

@@ -8,14 +8,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use aws_credential_types::Credentials;
 use domain::limits;
 use domain::messages::Queue;
 use secrecy::SecretString;
 
 use crate::auth::TokenKeys;
 pub use crate::environment::{ConfigError, Environment};
-use crate::iam::{self, DatabaseTokens};
 
 /// Where this code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +125,6 @@ pub struct Config {
     pub endpoint_url: Option<String>,
     /// Queues.
     pub queues: Queues,
-    credentials: Option<Credentials>,
     token_keys: Option<String>,
     token_issuer: Option<String>,
 }
@@ -157,28 +154,9 @@ impl Config {
             region,
             endpoint_url: environment.optional("AWS_ENDPOINT_URL"),
             queues: Queues::read(environment),
-            credentials: iam::credentials(environment).ok(),
             token_keys: environment.optional("TIRADA_TOKEN_KEYS"),
             token_issuer: environment.optional("TIRADA_TOKEN_ISSUER"),
         })
-    }
-
-    /// What calls to AWS are signed with.
-    ///
-    /// # Errors
-    /// [`ConfigError::Missing`].
-    pub fn credentials(&self) -> Result<Credentials, ConfigError> {
-        let missing = || ConfigError::Missing("AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY".into());
-        self.credentials.clone().ok_or_else(missing)
-    }
-
-    /// The maker of the database's passwords; `None` where the URL has one.
-    ///
-    /// # Errors
-    /// [`ConfigError::Missing`]: no credentials.
-    pub fn database_tokens(&self) -> Result<Option<DatabaseTokens>, ConfigError> {
-        let DatabaseLocation::Iam { host, port, user, region, .. } = &self.database else { return Ok(None) };
-        Ok(Some(DatabaseTokens::new(host, *port, user, region, self.credentials()?)))
     }
 
     /// The keys that buyers' tokens are checked with, from TIRADA_TOKEN_KEYS and TIRADA_TOKEN_ISSUER.

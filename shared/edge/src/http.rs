@@ -95,7 +95,9 @@ fn finish(mut response: Response, seen: &Seen) -> Response {
         for (name, value) in &parts.headers {
             response.headers_mut().insert(name, value.clone());
         }
-        *response.body_mut() = body;
+        if seen.method != Method::HEAD {
+            *response.body_mut() = body;
+        }
     }
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -25,7 +25,7 @@ pub(super) struct Pooler {
 
 impl Pooler {
     pub(super) fn start(program: &str, server: &Config, database: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("tirada-{}", Uuid::new_v4().simple()));
+        let directory = std::env::temp_dir().join(format!("tirada-{}", Uuid::now_v7().simple()));
         fs::create_dir(&directory).expect("a directory");
         // The socket is made after root's rights are given up.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o1777)).expect("permissions");

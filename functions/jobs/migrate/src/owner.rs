@@ -1,5 +1,7 @@
 //! The owner's way into the database: a URL on a developer's machine, secrets on AWS.
 
+use aws_sdk_secretsmanager::Client;
+use aws_sdk_secretsmanager::config::{BehaviorVersion, Region};
 use domain::{Error, Result};
 use edge::Environment;
 use secrecy::{ExposeSecret, SecretString};
@@ -29,8 +31,8 @@ impl Owner {
         let host = required(environment, "TIRADA_OWNER_DATABASE_HOST")?;
         let port = environment.parsed("TIRADA_OWNER_DATABASE_PORT", "a port number").map_err(Error::fault)?;
         let name = required(environment, "TIRADA_OWNER_DATABASE_NAME")?;
-        let owner = secret(&required(environment, "TIRADA_OWNER_SECRET_ARN")?).await?;
-        let app = secret(&required(environment, "TIRADA_APP_SECRET_ARN")?).await?;
+        let owner = secret(environment, &required(environment, "TIRADA_OWNER_SECRET_ARN")?).await?;
+        let app = secret(environment, &required(environment, "TIRADA_APP_SECRET_ARN")?).await?;
         let mut config = tokio_postgres::Config::new();
         config.host(&host).port(port.unwrap_or(5432)).dbname(&name).user(&owner.username);
         config.password(owner.password.expose_secret());
@@ -50,9 +52,13 @@ fn required(environment: &Environment, name: &str) -> Result<String> {
     environment.required(name).map_err(Error::fault)
 }
 
-async fn secret(arn: &str) -> Result<Credentials> {
-    let config = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
-    let client = aws_sdk_secretsmanager::Client::new(&config);
+async fn secret(environment: &Environment, arn: &str) -> Result<Credentials> {
+    let mut settings = aws_sdk_secretsmanager::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(required(environment, "AWS_REGION")?))
+        .credentials_provider(edge::iam::credentials(environment).map_err(Error::fault)?);
+    settings.set_endpoint_url(environment.optional("AWS_ENDPOINT_URL"));
+    let client = Client::from_conf(settings.build());
     let answer = client.get_secret_value().secret_id(arn).send().await.map_err(|error| Error::Busy(Box::new(error)))?;
     let text = answer.secret_string().ok_or_else(|| Error::fault("the secret has no text"))?;
     // The parser's message could quote the secret.

@@ -112,6 +112,8 @@ async fn unknown_routes_and_methods_are_problems() {
     assert_eq!(status_and_code(ask("DELETE", "/free"), "").await, is(405, "method-not-allowed"));
     let (_, headers, _) = send(ask("DELETE", "/free"), "").await;
     assert_eq!(headers[ALLOW], "GET,HEAD");
+    let (status, _, body) = send(ask("HEAD", "/fault"), "").await;
+    assert!(status == 500 && body.is_empty(), "an answer to HEAD has no body");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use futures::stream::{self, StreamExt};
 
 use super::{Delay, MessageQueue, Outgoing};
 use crate::config::{Config, Queues};
-use crate::environment::ConfigError;
+use crate::environment::{ConfigError, Environment};
 
 /// Entries in one call, which SQS sets.
 const ENTRIES_MAX: usize = 10;
@@ -53,7 +53,7 @@ impl SqsQueue {
     ///
     /// # Errors
     /// [`ConfigError::Missing`]: the URL of a queue in `needed`, the region, or credentials.
-    pub fn new(config: &Config, needed: &[Queue]) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config, environment: &Environment, needed: &[Queue]) -> Result<Self, ConfigError> {
         for queue in needed {
             config.queues.url(*queue)?;
         }
@@ -61,7 +61,7 @@ impl SqsQueue {
             client: OnceLock::new(),
             region: config.region.clone().ok_or_else(|| ConfigError::Missing("AWS_REGION".into()))?,
             endpoint_url: config.endpoint_url.clone(),
-            credentials: config.credentials()?,
+            credentials: crate::iam::credentials(environment)?,
             urls: config.queues.clone(),
         })
     }

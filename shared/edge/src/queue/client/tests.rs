@@ -62,7 +62,7 @@ fn queue(endpoint: &str) -> SqsQueue {
         ("AWS_SECRET_ACCESS_KEY", "test"),
     ]);
     let config = Config::read(&environment, Kind::Worker).unwrap();
-    SqsQueue::new(&config, &[Queue::ReserveNumbers]).unwrap()
+    SqsQueue::new(&config, &environment, &[Queue::ReserveNumbers]).unwrap()
 }
 
 fn outgoing(count: usize) -> Vec<Outgoing> {

@@ -1,0 +1,8 @@
+//! Everything that needs a real database, by context. Each test has its own, and ends with the auditor.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod numbers;
+mod orders;
+mod outbox;
+mod pool;

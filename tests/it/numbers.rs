@@ -1,0 +1,12 @@
+//! Numbers change hands: races, limits, repair, and what comes back.
+
+mod block;
+mod cancel;
+mod expiry;
+mod halted;
+mod late;
+mod limits;
+mod locks;
+mod races;
+mod repair;
+mod twice;
