@@ -1,7 +1,6 @@
 //! The two tables.
 
-use comfy_table::Table;
-use comfy_table::style::presets;
+use comfy_table::{Table, presets};
 
 use crate::Options;
 use crate::counts::Counts;
