@@ -23,7 +23,7 @@ use snapshot::Snapshots;
 const LIVE: &str = "public, max-age=1, stale-while-revalidate=5";
 
 /// For what staff changes now and then.
-const SETTLED: &str = "public, max-age=30, stale-while-revalidate=60";
+const SETTLED: &str = "public, max-age=30";
 
 /// What the handlers share within one execution environment.
 #[derive(Clone)]

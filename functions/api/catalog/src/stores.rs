@@ -7,7 +7,6 @@ use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::Reason;
-use domain::catalog::Intake;
 use edge::Problem;
 use edge::http::{PathParams, QueryParams, cacheable};
 use serde::Serialize;

@@ -1,0 +1,89 @@
+//! `GET /v1/orders/{order}`
+
+use std::time::SystemTime;
+
+use axum::extract::State as Shared;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use domain::{Error, Reason};
+use edge::Problem;
+use edge::auth::Buyer;
+use edge::http::{BuyerAuth, PathParams, cacheable};
+use uuid::Uuid;
+
+use crate::resource::OrderStatus;
+use crate::{PRIVATE, State, tag};
+
+/// Read an order.
+///
+/// Ask again after `poll_after` seconds, with the ETag; earlier than half of it the answer is 429. Once
+/// `poll_after` is null the order has ended.
+#[utoipa::path(
+    get, path = "/v1/orders/{order}", tag = "orders",
+    params(("order" = Uuid, Path, description = "The order")),
+    responses(
+        (status = 200, description = "The order", body = OrderStatus, headers(
+            ("Retry-After" = u32, description = "Seconds to wait before the next look; absent once it has ended"))),
+        (status = 304, description = "Unchanged"),
+        (status = 401, description = "unauthorized", body = Problem),
+        (status = 404, description = "not-found", body = Problem),
+        (status = 429, description = "too-early", body = Problem),
+        (status = 503, description = "unavailable", body = Problem)),
+    security(("buyer" = []))
+)]
+pub(crate) async fn read_order(
+    Shared(state): Shared<State>,
+    BuyerAuth(buyer): BuyerAuth,
+    PathParams(id): PathParams<Uuid>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let poll = (buyer.buyer_id, id);
+    if let Some(wait) = state.polls.wait(poll, SystemTime::now()) {
+        return Err(Problem::new(Reason::TooEarly).with_retry_after(wait));
+    }
+    let status = read(&state, buyer, id).await?;
+    state.polls.remember(poll, status.poll_after(), SystemTime::now());
+    answer(&headers, &status)
+}
+
+async fn read(state: &State, buyer: Buyer, id: Uuid) -> domain::Result<OrderStatus> {
+    let client = state.database.client().await?;
+    let found = store::orders::find(&client, buyer.tenant_id, buyer.buyer_id, id).await?;
+    let order = found.ok_or(Reason::NotFound)?;
+    let place = store::orders::place_in_queue(&client, &order).await?;
+    Ok(OrderStatus::new(order, place))
+}
+
+fn answer(headers: &HeaderMap, status: &OrderStatus) -> Result<Response, Problem> {
+    let body = serde_json::to_vec(status).map_err(Error::fault)?;
+    let tag = tag(&body);
+    let mut response = cacheable(headers, &tag, PRIVATE, ([(CONTENT_TYPE, "application/json")], body));
+    if let Some(seconds) = status.poll_after() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
+    use domain::orders::State;
+
+    use super::*;
+    use crate::resource::tests::order;
+
+    #[test]
+    fn an_unchanged_order_is_304_and_still_says_when_to_come_back() {
+        let status = OrderStatus::new(order(State::Queued), None);
+        let first = answer(&HeaderMap::new(), &status).unwrap();
+        assert_eq!((first.status().as_u16(), &first.headers()[RETRY_AFTER]), (200, &HeaderValue::from(2)));
+        assert_eq!(first.headers()[CACHE_CONTROL], "private, no-cache");
+        let asking = HeaderMap::from_iter([(IF_NONE_MATCH, first.headers()[ETAG].clone())]);
+        let second = answer(&asking, &status).unwrap();
+        assert_eq!((second.status().as_u16(), &second.headers()[RETRY_AFTER]), (304, &HeaderValue::from(2)));
+        let paid = OrderStatus::new(order(State::Paid), None);
+        let third = answer(&asking, &paid).unwrap();
+        assert_eq!((third.status().as_u16(), third.headers().get(RETRY_AFTER)), (200, None));
+    }
+}
