@@ -56,7 +56,7 @@ create index orders_of_buyer on orders (tenant_id, buyer_id, id);
 create index orders_open on orders (product_key, buyer_id)
     where state in ('queued', 'reserved', 'paying', 'refunding');
 create index orders_queue on orders (product_key, created_at, id) where state = 'queued';
-create index orders_sweep on orders (sweep_at) where state in ('reserved', 'paying');
+create index orders_sweep on orders (product_key, sweep_at) where state in ('reserved', 'paying');
 
 create table order_events (
     order_id uuid not null,

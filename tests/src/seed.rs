@@ -6,7 +6,8 @@ use domain::catalog::{Money, NewProduct, Range};
 use domain::orders::{Fallback, Request};
 use futures::stream::{self, StreamExt};
 use store::catalog::{self, Product};
-use store::orders::{NewOrder, Placed, place};
+use store::idempotency::Scope;
+use store::orders::{Cancelled, NewOrder, Placed, place};
 use store::Database;
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -128,4 +129,14 @@ pub async fn orders(database: &Database, product: &Product, wishes: &[(Uuid, Req
         async move { order(&database.client().await.unwrap(), product, buyer_id, &request).await }
     };
     stream::iter(wishes.iter().map(place)).buffered(at_once).collect().await
+}
+
+/// Cancels a buyer's order, under a key of its own.
+///
+/// # Errors
+/// Those of [`store::orders::cancel`].
+pub async fn cancel(client: &mut Client, tenant_id: Uuid, subject_id: Uuid, id: Uuid) -> domain::Result<Cancelled> {
+    let key = Uuid::now_v7().to_string();
+    let scope = Scope { tenant_id, subject_id, route: "cancel", key: &key };
+    store::orders::cancel(client, scope, id, Uuid::now_v7()).await
 }

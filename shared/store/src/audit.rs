@@ -7,17 +7,17 @@ use domain::Result;
 use domain::catalog::{Range, Reserving};
 use domain::limits::CHUNKS_PER_AUDIT_PASS;
 use serde::Serialize;
-use time::OffsetDateTime;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::catalog::Product;
 use crate::errors::from_postgres;
+use crate::findings::{NewFinding, record};
 use crate::numbers::{compare_chunk, confirm_chunk, describe};
 use crate::rows::column;
 use crate::switches::set_reserving;
-use crate::types::{INT4, INT8, TEXT, UUID};
+use crate::types::{INT4, INT8, UUID};
 
 /// One broken promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,7 +59,14 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
         audit.chunks += 1;
         audit.numbers += i64::from(next.range.chunk_size(next.chunk));
         if let Some(finding) = check_chunk(client, next.product_key, next.range, next.chunk).await? {
-            record(client, next.product_key, &finding).await?;
+            let new = NewFinding {
+                product_key: next.product_key,
+                chunk: finding.chunk,
+                invariant: finding.invariant,
+                detail: &finding.detail,
+                resolved: false,
+            };
+            record(client, &new).await?;
             set_reserving(client, next.product_id, Reserving::Halted, Some("audit finding")).await?;
             audit.findings.push(finding);
         }
@@ -119,23 +126,6 @@ async fn check_chunk(client: &mut Client, product_key: i32, range: Range, chunk:
     }
     let found = confirm_chunk(client, product_key, range, chunk).await?;
     Ok((!found.is_none()).then(|| Finding { invariant: "I2", chunk: Some(chunk), detail: describe(&found) }))
-}
-
-async fn record(client: &Client, product_key: i32, finding: &Finding) -> Result<()> {
-    let sql = "insert into audit_findings (id, product_key, chunk, invariant, detail)
-        select $1, $2, $3, $4, $5 where not exists (
-            select from audit_findings where product_key = $2 and chunk = $3 and resolved_at is null)";
-    let id = Uuid::now_v7();
-    let params: [(&(dyn ToSql + Sync), _); 5] = [
-        (&id, UUID),
-        (&product_key, INT4),
-        (&finding.chunk, INT4),
-        (&finding.invariant, TEXT),
-        (&finding.detail, TEXT),
-    ];
-    client.execute_typed(sql, &params).await.map_err(from_postgres)?;
-    tracing::error!(product.key = product_key, chunk = finding.chunk, detail = finding.detail, "audit finding");
-    Ok(())
 }
 
 /// I1: every taken number is in the list of an order that owns numbers.
@@ -218,51 +208,4 @@ async fn check_stuck(client: &Client, product_key: i32) -> Result<Option<Finding
     let row = client.query_typed_one(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
     let stuck: i64 = column(&row, "stuck")?;
     Ok((stuck > 0).then(|| Finding { invariant: "I5", chunk: None, detail: format!("{stuck} orders are stuck") }))
-}
-
-/// Findings that nobody has resolved.
-///
-/// # Errors
-/// Busy or fault from the database.
-pub async fn count_open_findings(client: &Client) -> Result<i64> {
-    let sql = "select count(*) as open from audit_findings where resolved_at is null";
-    let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
-    column(&row, "open")
-}
-
-/// A recorded finding that nobody has resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenFinding {
-    /// The product.
-    pub product_id: Uuid,
-    /// The chunk, where it is about one.
-    pub chunk: Option<i32>,
-    /// Which invariant, I1 to I12.
-    pub invariant: String,
-    /// What is wrong.
-    pub detail: String,
-    /// When it was found.
-    pub found_at: OffsetDateTime,
-}
-
-/// Findings that nobody has resolved, oldest first, `limit` at most; of one product, or of all.
-///
-/// # Errors
-/// Busy or fault from the database.
-pub async fn list_open_findings(client: &Client, product_id: Option<Uuid>, limit: i64) -> Result<Vec<OpenFinding>> {
-    let sql = "select p.id, f.chunk, f.invariant, f.detail, f.found_at
-        from audit_findings f join products p on p.key = f.product_key
-        where f.resolved_at is null and ($1::uuid is null or p.id = $1) order by f.found_at, f.id limit $2";
-    let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_id, UUID), (&limit, INT8)];
-    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
-    let finding = |row| {
-        Ok(OpenFinding {
-            product_id: column(row, "id")?,
-            chunk: column(row, "chunk")?,
-            invariant: column(row, "invariant")?,
-            detail: column(row, "detail")?,
-            found_at: column(row, "found_at")?,
-        })
-    };
-    rows.iter().map(finding).collect()
 }

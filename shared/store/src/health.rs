@@ -118,10 +118,7 @@ pub async fn list_queues(client: &Client, limit: i64) -> Result<Vec<QueueHealth>
                 select from orders where product_key = p.key and state = 'queued' limit $1) as counted) as waiting
         where oldest.created_at is not null or h.product_key is not null
         order by oldest.created_at nulls last, p.key limit $2";
-    let rows = client
-        .query_typed(sql, &[(&QUEUED_COUNT_MAX, INT8), (&limit, INT8)])
-        .await
-        .map_err(from_postgres)?;
+    let rows = client.query_typed(sql, &[(&QUEUED_COUNT_MAX, INT8), (&limit, INT8)]).await.map_err(from_postgres)?;
     let queue = |row| {
         Ok(QueueHealth {
             product_id: column(row, "id")?,

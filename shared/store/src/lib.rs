@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod catalog;
 mod errors;
+pub mod findings;
 pub mod health;
 pub mod idempotency;
 pub mod migrations;

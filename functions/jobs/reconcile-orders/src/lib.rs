@@ -13,7 +13,7 @@ use edge::Deadline;
 use edge::metrics::{self, Metric, Unit};
 use edge::queue::MessageQueue;
 use serde::Serialize;
-use store::{Database, audit, health, orders, outbox, prune};
+use store::{Database, audit, findings, health, orders, outbox, prune};
 
 /// What one run did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -87,7 +87,7 @@ async fn measure(database: &Database, report: &mut Report) -> Result<()> {
 async fn audit(database: &Database, report: &mut Report) -> Result<()> {
     let mut client = database.client().await?;
     report.audited_chunks = audit::pass(&mut client).await?.chunks;
-    report.findings = u64::try_from(audit::count_open_findings(&client).await?).unwrap_or(0);
+    report.findings = u64::try_from(findings::count_open(&client).await?).unwrap_or(0);
     Ok(())
 }
 

@@ -7,9 +7,10 @@ use tokio_postgres::{Client, Row, Transaction};
 
 use crate::catalog::Product;
 use crate::errors::from_postgres;
+use crate::findings::{self, NewFinding};
 use crate::numbers::Failure;
 use crate::numbers::locks::{chunk_from, lock_chunks};
-use crate::numbers::writes::{insert_finding, update_chunks};
+use crate::numbers::writes::update_chunks;
 use crate::rows::column;
 use crate::types::INT4;
 
@@ -60,13 +61,15 @@ pub async fn mend_chunks(client: &mut Client, product: &Product, chunks: &[i32])
         let rows = list_taken(&tx, product.key, range, stored.index()).await?;
         let found = stored.compare(&rows);
         if !found.is_none() {
-            insert_finding(&tx, product.key, stored.index(), &describe(&found), true).await?;
-            tracing::error!(
-                product.key = product.key,
-                chunk = stored.index(),
-                found = describe(&found),
-                "chunk mended"
-            );
+            let detail = describe(&found);
+            let new = NewFinding {
+                product_key: product.key,
+                chunk: Some(stored.index()),
+                invariant: "I2",
+                detail: &detail,
+                resolved: true,
+            };
+            findings::record(tx.client(), &new).await?;
             mended.push(stored.rebuilt(&rows));
         }
     }
@@ -86,8 +89,7 @@ pub async fn rebuild(client: &mut Client, product: &Product) -> Result<usize> {
     for some in all.chunks(domain::limits::CHUNKS_PER_GROUP_MAX) {
         mended += mend_chunks(client, product, some).await?;
     }
-    let sql = "update audit_findings set resolved_at = now() where product_key = $1 and invariant in ('I2', 'I3') and resolved_at is null";
-    client.execute_typed(sql, &[(&product.key, INT4)]).await.map_err(from_postgres)?;
+    findings::resolve_chunks(client, product.key).await?;
     Ok(mended)
 }
 

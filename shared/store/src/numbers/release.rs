@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::catalog::{Product, find_product};
 use crate::errors::from_postgres;
+use crate::findings::{NewFinding, record};
 use crate::numbers::locks::{lock_chunks, lock_holdings};
 use crate::numbers::mend::mend_chunks;
 use crate::numbers::writes::{add_to_holdings, delete_taken, expect, update_chunks};
@@ -92,12 +93,12 @@ async fn explain_missing(
 /// # Errors
 /// Busy or fault from the database.
 pub async fn find_due_products(client: &Client) -> Result<Vec<Product>> {
-    let sql = "select distinct o.product_id from orders o join products p on p.key = o.product_key
-        where o.state = 'reserved' and o.sweep_at <= now() and p.reserving = 'on'";
+    let sql = "select p.id from products p where p.reserving = 'on' and exists (
+        select from orders o where o.product_key = p.key and o.state = 'reserved' and o.sweep_at <= now())";
     let rows = client.query_typed(sql, &[]).await.map_err(from_postgres)?;
     let mut products = Vec::new();
     for row in &rows {
-        products.extend(find_product(client, column(row, "product_id")?).await?);
+        products.extend(find_product(client, column(row, "id")?).await?);
     }
     Ok(products)
 }
@@ -142,8 +143,10 @@ async fn one_by_one(client: &mut Client, product: &Product) -> Result<Sweep> {
             }
             Err(Failure::Error(error @ Error::Busy(_))) => return Err(error),
             Err(failure) => {
-                tracing::error!(order.id = %id, error = failure.into_error().chain(), "hold not released");
+                let detail = format!("order {id} cannot be released: {}", failure.into_error().chain());
                 postpone(client, id).await?;
+                let (product_key, chunk, invariant) = (product.key, None, "I5");
+                record(client, &NewFinding { product_key, chunk, invariant, detail: &detail, resolved: false }).await?;
                 total.failed += 1;
             }
         }
@@ -270,9 +273,12 @@ async fn end_orders(tx: &Transaction<'_>, held: &[Held], cause: &str) -> Result<
 /// # Errors
 /// Busy or fault from the database.
 pub async fn sweep_lag(client: &Client) -> Result<Option<Duration>> {
-    let sql = "select extract(epoch from now() - min(o.expires_at))::float8 as seconds
-        from orders o join products p on p.key = o.product_key
-        where o.state in ('reserved', 'paying') and o.sweep_at <= now() and o.expires_at <= now() and p.reserving = 'on'";
+    let sql = "select extract(epoch from now() - min(due.expires_at))::float8 as seconds
+        from products p cross join lateral (
+            select expires_at from orders
+            where product_key = p.key and state in ('reserved', 'paying') and sweep_at <= now() and expires_at <= now()
+            order by sweep_at limit 1) as due
+        where p.reserving = 'on'";
     let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
     let seconds: Option<f64> = column(&row, "seconds")?;
     Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok()))

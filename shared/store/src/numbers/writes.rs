@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::errors::{constraint_of, from_postgres};
 use crate::numbers::Failure;
-use crate::types::{BYTEAS, INT4, INT4S, TEXT, UUID, UUIDS};
+use crate::types::{BYTEAS, INT4, INT4S, TEXT, UUIDS};
 
 /// Takes numbers; the primary key decides. A violation means that bits and rows disagreed.
 pub(crate) async fn insert_taken(
@@ -103,23 +103,6 @@ pub(crate) async fn add_to_holdings(
         where h.product_key = $1 and h.buyer_id = new.buyer_id";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_key, INT4), (&buyers, UUIDS), (&counts, INT4S)];
     expect(buyers.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "holdings")
-}
-
-/// Records a finding about a chunk.
-pub(crate) async fn insert_finding(
-    tx: &Transaction<'_>,
-    product_key: i32,
-    chunk: i32,
-    detail: &str,
-    resolved: bool,
-) -> Result<()> {
-    let sql = "insert into audit_findings (id, product_key, chunk, invariant, detail, resolved_at)
-        values ($1, $2, $3, 'I2', $4, case when $5 then now() end)";
-    let id = Uuid::now_v7();
-    let params: [(&(dyn ToSql + Sync), _); 5] =
-        [(&id, UUID), (&product_key, INT4), (&chunk, INT4), (&detail, TEXT), (&resolved, crate::types::BOOL)];
-    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
-    Ok(())
 }
 
 /// A fault unless a write changed exactly as many rows as it was meant to.
