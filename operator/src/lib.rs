@@ -1,1 +1,55 @@
-//! x
+//! `tirada`: what an operator may do to a running system, from a terminal or a script.
+//!
+//! One module per kind of act. Whatever changes something goes through the same store functions as the system's own
+//! work, so that no command can break a lock order or an invariant. Results go to standard output, everything else
+//! to standard error.
+
+mod cli;
+mod confirm;
+mod failure;
+mod history;
+mod numbers;
+mod output;
+mod products;
+mod queues;
+mod redrive;
+mod repair;
+mod sqs;
+mod switches;
+
+pub use cli::Cli;
+pub use failure::Failure;
+pub use output::Output;
+
+use cli::Command;
+use confirm::Confirm;
+use store::{Client, Database, Settings};
+
+/// Does what the command line asks.
+///
+/// # Errors
+/// [`Failure`], with the exit code that goes with it.
+pub async fn run(cli: Cli) -> Result<Output, Failure> {
+    let Cli { database_url, yes, command, .. } = cli;
+    let confirm = Confirm { yes };
+    let client = || connect(database_url.as_deref());
+    match command {
+        Command::Intake { act } => switches::intake(&client().await?, act, confirm).await,
+        Command::Reserving { act } => switches::reserving(&client().await?, act).await,
+        Command::Audit { product } => repair::audit(&mut client().await?, product).await,
+        Command::Rebuild { product, force } => repair::rebuild(&mut client().await?, product, force, confirm).await,
+        Command::Order { order } => history::show(&client().await?, order).await,
+        Command::Numbers { act } => numbers::change(&mut client().await?, act).await,
+        Command::Products { store, limit } => products::list(&client().await?, store.as_deref(), limit).await,
+        Command::Queues => queues::show(&client().await?).await,
+        Command::Redrive(args) => redrive::redrive(args).await,
+    }
+}
+
+async fn connect(url: Option<&str>) -> Result<Client, Failure> {
+    let missing = || Failure::usage("name the database with --database-url or TIRADA_DATABASE_URL");
+    let settings = Settings::from_url(url.ok_or_else(missing)?).map_err(|_| {
+        Failure::usage("the database URL cannot be read; it looks like postgres://user:password@host:5432/tirada")
+    })?;
+    Ok(Database::new(settings)?.client().await?)
+}

@@ -9,9 +9,15 @@
 pub mod auditor;
 pub mod chain;
 pub mod database;
+pub mod files;
+pub mod http;
 pub mod look;
 pub mod queue;
 pub mod randomness;
+pub mod runtime_api;
 pub mod seed;
+pub mod server;
+pub mod template;
+pub mod writes;
 
 pub use database::TestDatabase;

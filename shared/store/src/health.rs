@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::errors::from_postgres;
 use crate::rows::column;
-use crate::types::{INT4, INT8, UUID};
+use crate::types::{INT8, UUID};
 
 /// Ages that decide whether intake stays open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,9 +38,12 @@ pub async fn find(client: &Client, product_id: Uuid) -> Result<Health> {
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn measure_queue(client: &Client, product_key: i32) -> Result<()> {
+pub async fn measure_queue(client: &Client, product_id: Uuid) -> Result<()> {
     let sql = "insert into queue_health as h (product_key, oldest_queued_at, measured_at)
-        select $1, (select created_at from orders where product_key = $1 and state = 'queued' order by created_at, id limit 1), now()
+        select p.key, (
+            select created_at from orders where product_key = p.key and state = 'queued' order by created_at, id limit 1
+        ), now()
+        from products p where p.id = $1
         on conflict (product_key) do update set
             oldest_queued_at = excluded.oldest_queued_at,
             measured_at = excluded.measured_at,
@@ -49,7 +52,7 @@ pub async fn measure_queue(client: &Client, product_key: i32) -> Result<()> {
                 from (select extract(epoch from greatest(excluded.oldest_queued_at - h.oldest_queued_at, interval '0'))::float8
                     / extract(epoch from excluded.measured_at - h.measured_at)::float8) as moved (pace))
         where h.measured_at < now() - interval '1 second'";
-    client.execute_typed(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    client.execute_typed(sql, &[(&product_id, UUID)]).await.map_err(from_postgres)?;
     Ok(())
 }
 
@@ -58,11 +61,11 @@ pub async fn measure_queue(client: &Client, product_key: i32) -> Result<()> {
 /// # Errors
 /// Busy or fault from the database.
 pub async fn measure_queues(client: &Client) -> Result<Option<Duration>> {
-    let sql = "select p.key from products p
+    let sql = "select p.id from products p
         where exists (select from orders o where o.product_key = p.key and o.state = 'queued')
             or exists (select from queue_health h where h.product_key = p.key and h.oldest_queued_at is not null)";
     for row in &client.query_typed(sql, &[]).await.map_err(from_postgres)? {
-        measure_queue(client, column(row, "key")?).await?;
+        measure_queue(client, column(row, "id")?).await?;
     }
     let sql = "select extract(epoch from now() - min(oldest_queued_at))::float8 as seconds from queue_health";
     let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;

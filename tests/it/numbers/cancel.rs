@@ -56,7 +56,12 @@ async fn a_thousand_pairs_of_cancel_and_reserve() {
     database.finish().await;
 }
 
-async fn run_pair(app: store::Database, product: Product, seed: u64, pair: u64) -> (Uuid, Uuid, domain::Result<Cancelled>) {
+async fn run_pair(
+    app: store::Database,
+    product: Product,
+    seed: u64,
+    pair: u64,
+) -> (Uuid, Uuid, domain::Result<Cancelled>) {
     let mut rng = randomness::stream(seed, pair);
     let (mut one, mut other) = (app.client().await.unwrap(), app.client().await.unwrap());
     let buyer_id = buyers(1)[0];

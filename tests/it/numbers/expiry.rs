@@ -7,7 +7,8 @@ use tests::seed::{buyers, exact, product, quick, store};
 use tests::{TestDatabase, look, randomness, seed};
 use uuid::Uuid;
 
-const RUN_OUT: &str = "update orders set expires_at = now() - interval '1 s', sweep_at = now() - interval '1 s' where state = 'reserved'";
+const RUN_OUT: &str =
+    "update orders set expires_at = now() - interval '1 s', sweep_at = now() - interval '1 s' where state = 'reserved'";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sweepers_at_once_free_everything_once() {
@@ -54,7 +55,9 @@ async fn a_poisoned_order_costs_only_itself() {
     let swept = sweep(&mut client, &product).await.unwrap();
     assert_eq!((swept.orders, swept.failed), (99, 1));
     assert_eq!(outcomes(&database, &product).await, expected([("expired", 99), ("reserved", 1)]));
-    let later = format!("select count(*) from orders where id = '{poisoned}' and sweep_attempts = 1 and sweep_at > now() + interval '10 s'");
+    let later = format!(
+        "select count(*) from orders where id = '{poisoned}' and sweep_attempts = 1 and sweep_at > now() + interval '10 s'"
+    );
     assert_eq!(count(&database, &later).await, 1, "it does not head the next pass");
     assert_eq!(sweep(&mut client, &product).await.unwrap(), store::numbers::Sweep::default());
     assert_eq!(chain.expire().await.failed, 0);

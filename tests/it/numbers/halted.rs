@@ -40,7 +40,8 @@ async fn orders_are_parked_and_served_after_resuming() {
     }
     assert_eq!(outcomes(&database, &product).await, expected([("queued", 5), ("reserved", 1)]));
     assert_eq!(taken(&database, &product).await, 1, "nothing changed");
-    let parked = "select count(*) from outbox where next_attempt_at between now() + interval '15 s' and now() + interval '60 s'";
+    let parked =
+        "select count(*) from outbox where next_attempt_at between now() + interval '15 s' and now() + interval '60 s'";
     assert_eq!(count(&database, parked).await, 6, "one row for each order");
     assert_eq!(chain.expire().await.orders, 0, "the sweep leaves it alone");
     assert_eq!(chain.reconcile().await.published, 0, "not yet");

@@ -56,8 +56,12 @@ async fn the_reconciler_ends_overdue_orders_that_no_message_reaches() {
     let wishes: Vec<_> = buyers(4).into_iter().map(|buyer| (buyer, exact(&[5]))).collect();
     seed::orders(&database.app(1), &product, &wishes, 1).await;
     change(&database, "delete from outbox", 4).await;
-    change(&database, "update orders set created_at = now() - interval '20 min', queue_deadline = now() - interval '5 min'", 4)
-        .await;
+    change(
+        &database,
+        "update orders set created_at = now() - interval '20 min', queue_deadline = now() - interval '5 min'",
+        4,
+    )
+    .await;
     let chain = Chain::new(&database, 2, 10, seed);
     chain.reconcile().await;
     chain.run().await;

@@ -19,7 +19,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tenant = store::catalog::insert_store(&client, Uuid::now_v7(), STORE, "Demonstration store").await?;
     let now = store::catalog::now(&client).await?;
     let products = store::catalog::list_products(&client, tenant.id, None, domain::limits::PAGE_MAX).await?;
-    let on_sale = products.into_iter().map(|product| product.described).find(|p| p.name == "Raffle" && p.closes_at > now);
+    let on_sale =
+        products.into_iter().map(|product| product.described).find(|p| p.name == "Raffle" && p.closes_at > now);
     let product = match on_sale {
         Some(product) => product,
         None => {

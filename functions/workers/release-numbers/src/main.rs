@@ -13,7 +13,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let config = edge::start(Kind::Worker)?;
     let environment = Environment::process();
     let database = wiring::database(&config, &environment)?;
-    let state = &release_numbers::State::new(database, Arc::new(SqsQueue::new(&config, &environment, &[Queue::ReleaseNumbers])?));
+    let state = &release_numbers::State::new(
+        database,
+        Arc::new(SqsQueue::new(&config, &environment, &[Queue::ReleaseNumbers])?),
+    );
     let handler = |event: LambdaEvent<SqsEvent>| async move {
         let deadline = Deadline::of(&event.context);
         release_numbers::handle(state, event.payload, deadline).await

@@ -3,10 +3,11 @@
 mod groups;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use domain::limits::HEALTH_CACHE;
 use domain::messages::Queue;
 use edge::Deadline;
 use edge::metrics::{self, Metric, Unit};
@@ -20,17 +21,34 @@ use uuid::Uuid;
 
 use groups::{Group, in_turns};
 
+/// Products whose last measurement one environment remembers.
+const PRODUCTS_MAX: usize = 1_000;
+
 /// What one execution environment keeps between batches.
 pub struct State {
     database: Database,
     queue: Arc<dyn MessageQueue>,
+    measured: Mutex<HashMap<Uuid, Instant>>,
 }
 
 impl State {
     /// The state of a fresh environment.
     #[must_use]
     pub fn new(database: Database, queue: Arc<dyn MessageQueue>) -> Self {
-        Self { database, queue }
+        Self { database, queue, measured: Mutex::default() }
+    }
+
+    /// Whether a product's queue is due for a measurement by this environment: once a second.
+    fn should_measure(&self, product_id: Uuid) -> bool {
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        if measured.get(&product_id).is_some_and(|at| at.elapsed() < HEALTH_CACHE) {
+            return false;
+        }
+        if measured.len() >= PRODUCTS_MAX {
+            measured.clear();
+        }
+        measured.insert(product_id, Instant::now());
+        true
     }
 }
 
@@ -69,8 +87,11 @@ async fn serve_group(state: &State, group: &Group, rng: &mut StdRng) -> Vec<(Uui
     let work = edge::panics::caught(async {
         let mut client = state.database.client().await?;
         let served = reserve(&mut client, group.product_id, &group.orders, rng).await?;
-        if let Some(product) = store::catalog::find_product(&client, group.product_id).await? {
-            store::health::measure_queue(&client, product.key).await?;
+        if state.should_measure(group.product_id) {
+            // Only informs; the group is decided all the same.
+            if let Err(error) = store::health::measure_queue(&client, group.product_id).await {
+                tracing::warn!(product.id = %group.product_id, error.message = error.chain(), "queue not measured");
+            }
         }
         Ok::<_, domain::Error>(served)
     });

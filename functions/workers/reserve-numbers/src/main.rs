@@ -13,7 +13,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let config = edge::start(Kind::Worker)?;
     let environment = Environment::process();
     let database = wiring::database(&config, &environment)?;
-    let state = &reserve_numbers::State::new(database, Arc::new(SqsQueue::new(&config, &environment, &[Queue::ReserveNumbers])?));
+    let state = &reserve_numbers::State::new(
+        database,
+        Arc::new(SqsQueue::new(&config, &environment, &[Queue::ReserveNumbers])?),
+    );
     let handler = |event: LambdaEvent<SqsEvent>| async move {
         let deadline = Deadline::of(&event.context);
         reserve_numbers::handle(state, event.payload, deadline).await

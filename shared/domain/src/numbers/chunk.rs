@@ -154,6 +154,14 @@ impl Chunk {
         self.changed
     }
 
+    /// Whether bits and counters agree on how many numbers are available. Cheap, and false for most damage: a chunk
+    /// that does not add up must not answer sold-out.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        let free: u32 = self.words.iter().map(|word| word.count_zeros()).sum();
+        i32::try_from(free) == Ok(self.counters.available) && self.counters.total() == self.size
+    }
+
     /// Whether the number, which must lie in this chunk, is available.
     #[must_use]
     pub fn is_free(&self, number: i32) -> bool {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use domain::catalog::{Range, Reserving};
 use domain::messages::Queue;
-use domain::numbers::{Ask, Decider, Decision, Kind, Plan};
+use domain::numbers::{Ask, Chunk, Decider, Decision, Kind, Plan};
 use domain::orders::{Fallback, State};
 use domain::{Error, Reason, Result};
 use rand::rngs::StdRng;
@@ -158,6 +158,10 @@ async fn decide_and_take(
         lock_holdings(tx, product.key, &buyers),
     )
     .await?;
+    let wrong: Vec<i32> = chunks.iter().filter(|chunk| !chunk.adds_up()).map(Chunk::index).collect();
+    if !wrong.is_empty() {
+        return Err(Failure::Disagreement(wrong));
+    }
     let mut decider = Decider::new(range, plan.scope, chunks, held, product.described.numbers_per_buyer_max, rng);
     let (decisions, panicked) = decide_all(&mut decider, asks)?;
     let taken: Vec<(i32, Option<Uuid>)> = taken_by(&decisions);

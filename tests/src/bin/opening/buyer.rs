@@ -79,10 +79,14 @@ pub(crate) fn crowd(shop: &Arc<Shop>, counts: &Arc<Counts>, seed: u64, options: 
 impl Buyer {
     async fn visit(mut self) {
         if self.rng.random_bool(0.15) {
-            tokio::time::sleep_until((self.shop.opens - Duration::from_millis(self.rng.random_range(300..1_500))).into()).await;
+            tokio::time::sleep_until(
+                (self.shop.opens - Duration::from_millis(self.rng.random_range(300..1_500))).into(),
+            )
+            .await;
             self.ask_too_early().await;
         }
-        tokio::time::sleep_until((self.shop.opens + Duration::from_millis(self.rng.random_range(0..1_000))).into()).await;
+        tokio::time::sleep_until((self.shop.opens + Duration::from_millis(self.rng.random_range(0..1_000))).into())
+            .await;
         let wish = self.wish();
         let Some(order) = self.buy(&wish).await else { return };
         if self.rng.random_bool(0.08) {
@@ -103,7 +107,8 @@ impl Buyer {
         if self.rng.random_bool(0.4) {
             return json!({ "quantity": many });
         }
-        let mut numbers: Vec<i32> = (0..many).map(|_| self.rng.random_range(0..POPULAR.min(self.shop.numbers))).collect();
+        let mut numbers: Vec<i32> =
+            (0..many).map(|_| self.rng.random_range(0..POPULAR.min(self.shop.numbers))).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let fallback = ["reject", "drop", "replace"][self.rng.random_range(0..3)];
@@ -125,7 +130,12 @@ impl Buyer {
     }
 
     fn place(&self, wish: &Value, key: &str) -> RequestBuilder {
-        self.shop.http.post(&self.shop.orders_url).bearer_auth(&self.token).header("Idempotency-Key", format!("\"{key}\"")).json(wish)
+        self.shop
+            .http
+            .post(&self.shop.orders_url)
+            .bearer_auth(&self.token)
+            .header("Idempotency-Key", format!("\"{key}\""))
+            .json(wish)
     }
 
     /// Places one order, whatever happens on the way: the key stays the same, so it is one order.
@@ -134,7 +144,11 @@ impl Buyer {
         if self.rng.random_bool(0.05) {
             // Hangs up while the answer is on its way, and comes back later.
             Counts::add(&self.counts.asked, 1);
-            let hung_up = tokio::time::timeout(Duration::from_millis(self.rng.random_range(5..80)), self.place(wish, &key).send()).await;
+            let hung_up = tokio::time::timeout(
+                Duration::from_millis(self.rng.random_range(5..80)),
+                self.place(wish, &key).send(),
+            )
+            .await;
             if hung_up.is_err() {
                 Counts::add(&self.counts.disconnected, 1);
             }
@@ -170,7 +184,10 @@ impl Buyer {
             }
             let code = code_of(body);
             self.counts.refuse(&code);
-            let again = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || code == "not-open" || code == "key-in-flight";
+            let again = status.is_server_error()
+                || status == StatusCode::TOO_MANY_REQUESTS
+                || code == "not-open"
+                || code == "key-in-flight";
             if !again {
                 return None;
             }
@@ -193,7 +210,9 @@ impl Buyer {
             match request.send().await.map(|answer| answer.status()) {
                 Ok(StatusCode::ACCEPTED) => return,
                 Ok(StatusCode::CONFLICT) | Err(_) => self.pause(1.0).await,
-                Ok(status) if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => self.pause(1.0).await,
+                Ok(status) if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                    self.pause(1.0).await
+                }
                 Ok(_) => return,
             }
         }

@@ -47,7 +47,9 @@ impl Default for Counts {
             finished: zero(),
             refused: Mutex::default(),
             lost: Mutex::default(),
-            intake: Mutex::new(Histogram::new_with_bounds(1, 120_000_000, 3).unwrap_or_else(|_| unreachable!("valid bounds"))),
+            intake: Mutex::new(
+                Histogram::new_with_bounds(1, 120_000_000, 3).unwrap_or_else(|_| unreachable!("valid bounds")),
+            ),
         }
     }
 }

@@ -69,7 +69,10 @@ async fn main() -> ExitCode {
 async fn run(options: Options) -> Result<bool, Box<dyn Error>> {
     let seed = options.seed.unwrap_or_else(rand::random);
     let mut sale = sale::Sale::announce(&options).await?;
-    println!("\nA product of {} numbers opens in {} s; {} buyers are waiting (seed {seed}).\n", options.numbers, options.opens_in, options.buyers);
+    println!(
+        "\nA product of {} numbers opens in {} s; {} buyers are waiting (seed {seed}).\n",
+        options.numbers, options.opens_in, options.buyers
+    );
     let counts = Arc::new(counts::Counts::default());
     let shop = Arc::new(buyer::Shop::new(&options, &sale)?);
     let crowd = buyer::crowd(&shop, &counts, seed, &options);
@@ -82,7 +85,10 @@ async fn run(options: Options) -> Result<bool, Box<dyn Error>> {
     let verdict = sale.audit().await?;
     let opening = sale.measure().await?;
     println!("{}", report::opening(&options, &counts, &opening, connections, &verdict));
-    println!("\nNobody pays: the holds of {} s run out, and the sweep, once a minute, brings the numbers back.\n", options.hold);
+    println!(
+        "\nNobody pays: the holds of {} s run out, and the sweep, once a minute, brings the numbers back.\n",
+        options.hold
+    );
     let waiting = self::bar();
     let returned = sale.wait_for_stock(&waiting, SWEEP_MAX).await?;
     waiting.finish_and_clear();
@@ -95,6 +101,7 @@ async fn run(options: Options) -> Result<bool, Box<dyn Error>> {
 
 /// A spinner on a terminal; plain lines elsewhere.
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style =
+        ProgressStyle::with_template("{spinner} {elapsed} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }

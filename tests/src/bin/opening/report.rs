@@ -7,7 +7,13 @@ use crate::counts::Counts;
 use crate::sale::{Measured, Returned, Verdict};
 
 /// What happened at the opening.
-pub(crate) fn opening(options: &Options, counts: &Counts, measured: &Measured, connections: i64, verdict: &Verdict) -> Table {
+pub(crate) fn opening(
+    options: &Options,
+    counts: &Counts,
+    measured: &Measured,
+    connections: i64,
+    verdict: &Verdict,
+) -> Table {
     let mut table = new_table("The opening");
     let mut row = |name: &str, value: String| {
         table.add_row([name.to_owned(), value]);

@@ -39,8 +39,13 @@ impl Verdict {
 
     /// One line for the table.
     pub(crate) fn text(&self) -> String {
-        let findings: Vec<String> =
-            self.audit.findings.iter().map(|f| format!("{}: {}", f.invariant, f.detail)).chain(self.independent.iter().cloned()).collect();
+        let findings: Vec<String> = self
+            .audit
+            .findings
+            .iter()
+            .map(|f| format!("{}: {}", f.invariant, f.detail))
+            .chain(self.independent.iter().cloned())
+            .collect();
         if findings.is_empty() {
             format!("clean ({} numbers in {} chunks compared)", self.audit.numbers, self.audit.chunks)
         } else {
@@ -118,13 +123,20 @@ impl Sale {
     }
 
     /// Shows progress until every buyer has finished; returns the most connections that were open at once.
-    pub(crate) async fn watch(&self, bar: &ProgressBar, counts: &Arc<Counts>, options: &Options, patience: Duration) -> Outcome<i64> {
+    pub(crate) async fn watch(
+        &self,
+        bar: &ProgressBar,
+        counts: &Arc<Counts>,
+        options: &Options,
+        patience: Duration,
+    ) -> Outcome<i64> {
         let mut most = 0;
         let mut told = Instant::now();
         let sql = "select (select count(*) from pg_stat_activity where datname = current_database() and usename = 'tirada_app') - 1,
             (select count(*) from orders where product_key = $1 and state = 'queued')";
         while Counts::get(&counts.finished) < u64::from(options.buyers) && self.opens.elapsed() < patience {
-            let row = self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
+            let row =
+                self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
             most = most.max(row.get::<_, i64>(0));
             let line = format!(
                 "accepted {}, queued {}, reserved {}, refused {}, buyers finished {} of {}",
@@ -178,9 +190,13 @@ impl Sale {
         let mut told = Instant::now();
         loop {
             let available = store::catalog::find_availability(&self.client, self.product.key).await?.counters.available;
-            if available == total || started.elapsed() > patience + Duration::from_secs(u64::from(self.product.described.hold_seconds.unsigned_abs())) {
+            if available == total
+                || started.elapsed()
+                    > patience + Duration::from_secs(u64::from(self.product.described.hold_seconds.unsigned_abs()))
+            {
                 let sql = "select count(*) from orders where product_key = $1 and state = 'expired'";
-                let row = self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
+                let row =
+                    self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
                 return Ok(Returned { total, held, available, expired_orders: row.get(0), waited: started.elapsed() });
             }
             let line = format!("{} numbers still held", total - available);
