@@ -48,7 +48,8 @@ pub async fn run(cli: Cli) -> Result<Output, Failure> {
 
 async fn connect(url: Option<&str>) -> Result<Client, Failure> {
     let missing = || Failure::usage("name the database with --database-url or TIRADA_DATABASE_URL");
-    let settings = Settings::from_url(url.ok_or_else(missing)?).map_err(|_| {
+    let url = url.filter(|url| !url.is_empty()).ok_or_else(missing)?;
+    let settings = Settings::from_url(url).map_err(|_| {
         Failure::usage("the database URL cannot be read; it looks like postgres://user:password@host:5432/tirada")
     })?;
     Ok(Database::new(settings)?.client().await?)

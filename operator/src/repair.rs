@@ -60,7 +60,9 @@ pub(crate) async fn rebuild(client: &mut Client, id: Uuid, force: bool, confirm:
     let chunks = product.described.range.chunk_count();
     let mut text = format!("product {id}: {mended} of {chunks} chunks were wrong and are mended");
     if product.reserving == Reserving::Halted {
-        text.push_str(&format!("\nnext: `tirada audit --product {id}`, then `tirada reserving resume --product {id}`"));
+        text.push_str(&format!(
+            "\nnext: `tirada audit --product {id}`, then `tirada reserving resume --product {id} --reason …`"
+        ));
     }
     let json = json!({
         "product": id, "chunks": chunks, "mended": mended, "reserving": product.reserving.word(),

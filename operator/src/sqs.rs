@@ -2,7 +2,6 @@
 
 use aws_config::BehaviorVersion;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use domain::messages::Queue;
 use edge::Environment;
@@ -14,9 +13,15 @@ pub(crate) async fn client() -> Client {
     Client::new(&aws_config::load_defaults(BehaviorVersion::v2026_01_12()).await)
 }
 
-/// What SQS answered, as something to try again.
+/// What SQS answered, as something to try again. Its own words come last in the chain of causes.
 pub(crate) fn failed(what: &str, error: impl std::error::Error) -> Failure {
-    Failure::busy(format!("{what}: {}", DisplayErrorContext(error)))
+    let mut text = format!("{what}: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    Failure::busy(text)
 }
 
 /// The variables that name a queue and its DLQ.

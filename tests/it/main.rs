@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod events;
+mod http;
 mod numbers;
+mod openapi;
 mod orders;
 mod outbox;
 mod pool;
+mod template;
+mod tidy;

@@ -1,1 +1,6 @@
-//! x
+//! Placing and cancelling.
+
+mod cancel;
+mod idempotency;
+mod refusals;
+mod window;

@@ -7,6 +7,7 @@
 mod pooler;
 mod template;
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use store::{Database, Settings, Tls};
@@ -110,27 +111,40 @@ impl TestDatabase {
     }
 
     /// Prepared statements on all server connections of the pooler.
-    ///
-    /// As many transactions at once as the pooler has server connections pin each of them, so none is missed.
     pub async fn prepared_statements(&self) -> i64 {
-        let mut count = 0;
+        self.on_every_connection("select count(*) from pg_prepared_statements").await.into_iter().sum()
+    }
+
+    /// Throws them away.
+    pub async fn deallocate(&self) {
+        self.on_every_connection("deallocate all; select 0").await;
+    }
+
+    /// Runs a statement on each of the pooler's server connections: as many transactions at once as it has pin each
+    /// of them, so none is missed.
+    async fn on_every_connection(&self, sql: &str) -> Vec<i64> {
+        let mut answers = Vec::new();
+        let mut servers = HashSet::new();
         let mut pinned = Vec::new();
         for _ in 0..pooler::SERVER_CONNECTIONS {
             let client = self.app_client().await;
             client.batch_execute("begin").await.expect("begin");
-            let rows = client.simple_query("select count(*) from pg_prepared_statements").await.expect("count");
-            count += rows.iter().find_map(count_of).expect("a row");
+            answers.push(number(&client, sql).await);
+            servers.insert(number(&client, "select pg_backend_pid()").await);
             pinned.push(client);
         }
-        let mut servers = std::collections::HashSet::new();
         for client in pinned {
-            let rows = client.simple_query("select pg_backend_pid()").await.expect("pid");
-            servers.insert(rows.iter().find_map(count_of).expect("a row"));
             client.batch_execute("commit").await.expect("commit");
         }
-        assert_eq!(servers.len(), pooler::SERVER_CONNECTIONS, "each transaction had its own connection");
-        count
+        assert_eq!(servers.len(), pooler::SERVER_CONNECTIONS, "each transaction had a connection of its own");
+        answers
     }
+}
+
+/// The number that a statement gives, by the simple protocol, which prepares nothing.
+async fn number(client: &Client, sql: &str) -> i64 {
+    let messages = client.simple_query(sql).await.expect(sql);
+    messages.iter().find_map(count_of).expect("a row")
 }
 
 fn count_of(message: &tokio_postgres::SimpleQueryMessage) -> Option<i64> {

@@ -121,7 +121,7 @@ impl Answer {
     }
 
     /// The order in an accepted answer, which must be complete.
-    #[must_use]
+    #[allow(clippy::must_use_candidate, reason = "often called for its checks")]
     pub fn accepted(&self) -> Uuid {
         assert_eq!(self.status, 202, "{}", self.text());
         let body = self.json();

@@ -62,19 +62,28 @@ pub enum Placed {
 /// Busy or fault from the database. After either the order may exist or not: the client's retry with the same key
 /// finds out.
 pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) -> Result<Placed> {
-    match insert(client, order, published).await {
-        Ok(Some(created_at)) => Ok(Placed::Accepted { created_at }),
-        Ok(None) => match replay(client, order).await? {
-            Some(replay) => Ok(replay),
-            None => explain(client, order).await,
-        },
-        // Only a twin under the same key can hold what this insert waits for.
-        Err(error) if is_lock_timeout(&error) => match replay(client, order).await? {
-            Some(replay) => Ok(replay),
-            None => Ok(Placed::Refused { reason: Reason::KeyInFlight, retry_after: Some(Duration::from_secs(1)) }),
-        },
-        Err(error) => Err(from_postgres(error)),
+    // Twice, because the sale may change between the insert and the look at the reason: at the very opening it does.
+    for _ in 0..2 {
+        match insert(client, order, published).await {
+            Ok(Some(created_at)) => return Ok(Placed::Accepted { created_at }),
+            Ok(None) => {
+                if let Some(replay) = replay(client, order).await? {
+                    return Ok(replay);
+                }
+                if let Some(refused) = explain(client, order).await? {
+                    return Ok(refused);
+                }
+            }
+            // Only a twin under the same key can hold what this insert waits for.
+            Err(error) if is_lock_timeout(&error) => {
+                let in_flight =
+                    Placed::Refused { reason: Reason::KeyInFlight, retry_after: Some(Duration::from_secs(1)) };
+                return Ok(replay(client, order).await?.unwrap_or(in_flight));
+            }
+            Err(error) => return Err(from_postgres(error)),
+        }
     }
+    Err(Error::busy("the sale changed between two looks at it, twice"))
 }
 
 async fn insert(
@@ -164,8 +173,9 @@ pub async fn replay(client: &Client, order: &NewOrder<'_>) -> Result<Option<Plac
     }
 }
 
-/// Why the insert found no row to insert. The conditions are those of the insert, looked at one by one.
-async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Placed> {
+/// Why the insert found no row to insert; none when it would find one now. The conditions are those of the insert,
+/// looked at one by one.
+async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
     let sql = "select now() < p.opens_at as too_early, p.closes_at <= now() as too_late,
             extract(epoch from p.opens_at - now())::float8 as opens_in,
             p.intake <> 'open' or t.intake <> 'open' or platform.intake <> 'open' as paused,
@@ -195,7 +205,7 @@ async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Placed> {
         )
         .await
         .map_err(from_postgres)?;
-    let Some(row) = row else { return Ok(Placed::Refused { reason: Reason::NotFound, retry_after: None }) };
+    let Some(row) = row else { return Ok(Some(Placed::Refused { reason: Reason::NotFound, retry_after: None })) };
     let opens_in = Duration::try_from_secs_f64(column::<f64>(&row, "opens_in")?).ok();
     let reasons = [
         ("too_late", Reason::SaleClosed, None),
@@ -208,8 +218,8 @@ async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Placed> {
     ];
     for (condition, reason, retry_after) in reasons {
         if column(&row, condition)? {
-            return Ok(Placed::Refused { reason, retry_after });
+            return Ok(Some(Placed::Refused { reason, retry_after }));
         }
     }
-    Err(Error::busy("the sale changed between two looks at it"))
+    Ok(None)
 }
