@@ -129,6 +129,8 @@ reasons! {
     Busy = "busy", "The order is being worked on";
     /// Polled before `poll_after`.
     TooEarly = "too-early", "Please wait before asking again";
+    /// An operator has halted everything that changes the product's numbers.
+    ReservingHalted = "reserving-halted", "The product's numbers must not change at the moment";
     /// Some of the exact numbers were taken by others.
     NumbersTaken = "numbers-taken", "Numbers of the order were taken by others";
     /// Waited past its deadline.

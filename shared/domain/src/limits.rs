@@ -104,7 +104,7 @@ pub const POLLS_REMEMBERED_MAX: usize = 10_000;
 pub const PAGE_MAX: i64 = 100;
 
 /// Availability buckets in a product's summary, at most.
-pub const BUCKETS_MAX: usize = 1_024;
+pub const BUCKETS_MAX: usize = 1_000;
 
 /// Shortest and longest visibility that a retryable message gets.
 pub const RETRY_BACKOFF_MIN: Duration = Duration::from_secs(1);

@@ -7,6 +7,8 @@ mod body;
 mod buyer;
 mod conditional;
 mod idempotency;
+mod money;
+mod paging;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -22,8 +24,10 @@ use uuid::Uuid;
 
 pub use body::{JsonBody, PathParams, QueryParams};
 pub use buyer::BuyerAuth;
-pub use conditional::{cacheable, is_unmodified, not_modified};
+pub use conditional::{cacheable, cacheable_json, is_unmodified, not_modified};
 pub use idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IdempotencyKey};
+pub use money::Money;
+pub use paging::{Page, cut};
 
 use crate::metrics::{self, Dimension};
 use crate::panics::caught;

@@ -186,6 +186,7 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         | R::TooManyOpenOrders
         | R::WrongState
         | R::QueuedTooLong
+        | R::ReservingHalted
         | R::Frozen => (StatusCode::CONFLICT, None),
     }
 }

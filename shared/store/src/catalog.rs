@@ -217,22 +217,6 @@ pub async fn find_bitmap(client: &Client, product_key: i32, known_version: Optio
     Ok(Bitmap { availability, chunks })
 }
 
-/// The bits of every chunk of a product, ascending, with the version of them all, from one snapshot.
-///
-/// # Errors
-/// Busy or fault from the database.
-pub async fn list_bits(client: &Client, product_key: i32) -> Result<(i64, Vec<Vec<u8>>)> {
-    let sql = "select bits, version from number_chunks where product_key = $1 order by chunk";
-    let rows = client.query_typed(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
-    let mut version = 0;
-    let mut bits = Vec::with_capacity(rows.len());
-    for row in &rows {
-        version += column::<i64>(row, "version")?;
-        bits.push(column(row, "bits")?);
-    }
-    Ok((version, bits))
-}
-
 /// One chunk's version and bits; the bits only when the version is not `known_version`.
 ///
 /// # Errors

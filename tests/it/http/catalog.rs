@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::Shop;
 
 const LIVE: &str = "public, max-age=1, stale-while-revalidate=5";
-const SETTLED: &str = "public, max-age=30, stale-while-revalidate=60";
+const SETTLED: &str = "public, max-age=30";
 
 async fn conditional(api: &Api, path: &str, etag: &str) -> Answer {
     api.send(ask("GET", path).header("if-none-match", etag), "").await

@@ -45,6 +45,7 @@ async fn twenty_orders_over_ten_numbers_a_hundred_times() {
     let mut client = database.another_owner().await;
     let tenant = store(&client).await;
     let app = database.app(6);
+    let chain = Chain::new(&database, 4, 5, seed);
     for round in 0..100 {
         let product = product(tenant, 10).insert(&mut client).await;
         let mut wishes = Vec::new();
@@ -52,7 +53,6 @@ async fn twenty_orders_over_ten_numbers_a_hundred_times() {
             let first = rng.random_range(1..=9);
             wishes.push((buyer, exact(&[first, rng.random_range(first + 1..=10)])));
         }
-        let chain = Chain::new(&database, 4, 5, seed ^ round);
         for id in seed::orders(&app, &product, &wishes, 6).await {
             chain.put(&product, id);
         }
@@ -73,12 +73,12 @@ async fn the_very_first_orders_of_a_product() {
     let mut client = database.another_owner().await;
     let tenant = store(&client).await;
     let app = database.app(6);
+    let chain = Chain::new(&database, 6, 1, seed);
     for round in 0..20 {
         // No holding, no taken number and no version yet: every row that a worker locks or makes is new.
         let product = product(tenant, 10_000).insert(&mut client).await;
         let buyer = buyers(1)[0];
         let wishes: Vec<_> = (0..8).map(|i| (buyer, exact(&[1, 10_000 - i]))).collect();
-        let chain = Chain::new(&database, 6, 1, seed ^ round);
         for id in seed::orders(&app, &product, &wishes, 6).await {
             chain.put(&product, id);
         }
@@ -96,6 +96,7 @@ async fn the_same_two_numbers_in_both_orders() {
     let mut client = database.another_owner().await;
     let tenant = store(&client).await;
     let app = database.app(6);
+    let chain = Chain::new(&database, 6, 1, seed);
     for round in 0..40 {
         // The two numbers lie in different chunks, so that a worker without a lock order would deadlock.
         let product = product(tenant, 20_000).insert(&mut client).await;
@@ -104,7 +105,6 @@ async fn the_same_two_numbers_in_both_orders() {
             .enumerate()
             .map(|(i, buyer)| (buyer, exact(&if i % 2 == 0 { [5, 19_000] } else { [19_000, 5] })))
             .collect();
-        let chain = Chain::new(&database, 6, 1, seed ^ round);
         for id in seed::orders(&app, &product, &wishes, 6).await {
             chain.put(&product, id);
         }
@@ -148,7 +148,9 @@ async fn the_last_number() {
     let seed = randomness::seed();
     let mut client = database.another_owner().await;
     let tenant = store(&client).await;
-    for round in 0..20 {
+    let app = database.app(3);
+    let chain = Chain::new(&database, 5, 1, seed);
+    for _ in 0..20 {
         let product = product(tenant, 1).first(77).insert(&mut client).await;
         let wish = |i: usize| match i % 3 {
             0 => quick(1),
@@ -156,8 +158,7 @@ async fn the_last_number() {
             _ => Request::new(vec![77], 0, Fallback::Replace).unwrap(),
         };
         let wishes: Vec<_> = buyers(9).into_iter().enumerate().map(|(i, buyer)| (buyer, wish(i))).collect();
-        let chain = Chain::new(&database, 5, 1, seed ^ round);
-        for id in seed::orders(&database.app(3), &product, &wishes, 3).await {
+        for id in seed::orders(&app, &product, &wishes, 3).await {
             chain.put(&product, id);
         }
         chain.run().await;

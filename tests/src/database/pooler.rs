@@ -36,7 +36,7 @@ impl Pooler {
         let port = server.get_ports().first().copied().unwrap_or(5432);
         let settings = format!(
             "[databases]\n{database} = host={host} port={port}\n[pgbouncer]\nlisten_addr =\n\
-            unix_socket_dir = {directory}\nlisten_port = 5432\nauth_type = scram-sha-256\nauth_file = {users}\n\
+            unix_socket_dir = {directory}\nlisten_port = 5432\nauth_type = md5\nauth_file = {users}\n\
             pool_mode = transaction\ndefault_pool_size = {SERVER_CONNECTIONS}\nmax_client_conn = 1000\n\
             server_lifetime = 86400\nserver_idle_timeout = 86400\nquery_wait_timeout = 30\n",
             directory = directory.display(),

@@ -5,7 +5,6 @@
 mod availability;
 mod clock;
 mod numbers;
-mod paging;
 mod products;
 mod snapshot;
 mod stores;

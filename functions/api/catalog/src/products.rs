@@ -10,7 +10,7 @@ use domain::catalog::Intake;
 use domain::limits::NUMBERS_PER_CHUNK;
 use domain::numbers::Counters;
 use edge::Problem;
-use edge::http::{PathParams, cacheable};
+use edge::http::{Money, PathParams, cacheable};
 use serde::Serialize;
 use store::catalog::Product;
 use time::OffsetDateTime;
@@ -20,19 +20,8 @@ use uuid::Uuid;
 use crate::snapshot::Snapshot;
 use crate::{LIVE, State};
 
-/// An amount of money.
-#[derive(Debug, Hash, Serialize, ToSchema)]
-pub(crate) struct Money {
-    /// Minor units, as text: cents for most currencies.
-    #[schema(example = "1000")]
-    amount: String,
-    /// ISO 4217.
-    #[schema(example = "BRL")]
-    currency: String,
-}
-
 /// A product as its seller describes it.
-#[derive(Debug, Hash, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Product)]
 pub(crate) struct ProductBody {
     /// Its id.
@@ -150,7 +139,7 @@ impl ProductWithCounters {
 impl ProductBody {
     pub(crate) fn new(product: &Product, intake: Intake) -> Self {
         let described = product.described.clone();
-        let price = Money { amount: described.price.minor.to_string(), currency: described.price.currency };
+        let price = Money::from(described.price);
         Self {
             id: described.id,
             name: described.name,

@@ -1,24 +1,20 @@
 //! `GET /v1/stores/{store}` and its products.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::Reason;
 use edge::Problem;
-use edge::http::{PathParams, QueryParams, cacheable};
+use edge::http::{Page, PathParams, QueryParams, cacheable_json, cut};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::paging::{Page, cut};
 use crate::products::{ProductBody, effective};
 use crate::{SETTLED, State};
 
 /// A store.
-#[derive(Debug, Hash, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Store)]
 pub(crate) struct StoreBody {
     /// Its id.
@@ -33,7 +29,7 @@ pub(crate) struct StoreBody {
 }
 
 /// A page of a store's products, by opening time.
-#[derive(Debug, Hash, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Products {
     /// The products.
     products: Vec<ProductBody>,
@@ -60,7 +56,7 @@ pub(crate) async fn read_store(
     let store = find_store(&client, &slug).await?;
     let intake = store::switches::find_intake_of_tenant(&client, store.id).await?;
     let body = StoreBody { id: store.id, slug: store.slug, name: store.name, intake: intake.word() };
-    Ok(cacheable(&headers, &tag(&body), SETTLED, Json(body)))
+    cacheable_json(&headers, SETTLED, &body)
 }
 
 /// List a store's products.
@@ -91,18 +87,11 @@ pub(crate) async fn list_products(
     let next_cursor = cut(&mut found, limit, |product| product.described.id);
     let products = found.iter().map(|product| ProductBody::new(product, effective(product, above))).collect();
     let body = Products { products, next_cursor };
-    Ok(cacheable(&headers, &tag(&body), SETTLED, Json(body)))
+    cacheable_json(&headers, SETTLED, &body)
 }
 
 /// The store with this slug, or 404. What cannot be a slug is not looked up.
 async fn find_store(client: &store::Client, slug: &str) -> Result<store::catalog::Store, Problem> {
     let found = if domain::catalog::is_label(slug) { store::catalog::find_store(client, slug).await? } else { None };
     found.ok_or_else(|| Problem::new(Reason::NotFound))
-}
-
-/// A tag over everything in an answer that has no version of its own.
-fn tag(body: &impl Hash) -> String {
-    let mut hash = DefaultHasher::new();
-    body.hash(&mut hash);
-    format!("{:016x}", hash.finish())
 }

@@ -3,21 +3,21 @@
 use std::time::SystemTime;
 
 use axum::extract::State as Shared;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use domain::{Error, Reason};
+use domain::Reason;
 use edge::Problem;
 use edge::auth::Buyer;
-use edge::http::{BuyerAuth, PathParams, cacheable};
+use edge::http::{BuyerAuth, PathParams, cacheable_json};
 use uuid::Uuid;
 
 use crate::resource::OrderStatus;
-use crate::{PRIVATE, State, tag};
+use crate::{PRIVATE, State};
 
 /// Read an order.
 ///
-/// Ask again after `poll_after` seconds, with the ETag; earlier than half of it the answer is 429. Once
+/// Ask again after `poll_after` seconds, with the ETag; whoever keeps asking earlier than half of it gets 429. Once
 /// `poll_after` is null the order has ended.
 #[utoipa::path(
     get, path = "/v1/orders/{order}", tag = "orders",
@@ -56,9 +56,7 @@ async fn read(state: &State, buyer: Buyer, id: Uuid) -> domain::Result<OrderStat
 }
 
 fn answer(headers: &HeaderMap, status: &OrderStatus) -> Result<Response, Problem> {
-    let body = serde_json::to_vec(status).map_err(Error::fault)?;
-    let tag = tag(&body);
-    let mut response = cacheable(headers, &tag, PRIVATE, ([(CONTENT_TYPE, "application/json")], body));
+    let mut response = cacheable_json(headers, PRIVATE, status)?;
     if let Some(seconds) = status.poll_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

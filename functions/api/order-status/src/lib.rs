@@ -55,13 +55,5 @@ pub fn router(state: State) -> Router {
     routes().with_state(state).split_for_parts().0
 }
 
-/// A tag over a whole answer: it changes exactly when the answer does.
-fn tag(body: &[u8]) -> String {
-    use std::hash::{DefaultHasher, Hasher};
-    let mut hash = DefaultHasher::new();
-    hash.write(body);
-    format!("{:016x}", hash.finish())
-}
-
 #[cfg(test)]
 mod tests;

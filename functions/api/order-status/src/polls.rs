@@ -21,6 +21,8 @@ pub(crate) struct Polls(Mutex<HashMap<Poll, Answered>>);
 struct Answered {
     at: SystemTime,
     poll_after: Duration,
+    /// An early poll was let through since: somebody who has just cancelled wants to see it.
+    excused: bool,
 }
 
 impl Answered {
@@ -32,10 +34,14 @@ impl Answered {
 }
 
 impl Polls {
-    /// Seconds that this poll should still have waited, if it comes too early.
+    /// Seconds that this poll should still have waited, if it comes too early for the second time in a row.
     pub(crate) fn wait(&self, poll: Poll, now: SystemTime) -> Option<u32> {
-        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rest = answers.get(&poll)?.rest(now)?;
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = answers.get_mut(&poll)?;
+        let rest = answered.rest(now)?;
+        if !std::mem::replace(&mut answered.excused, true) {
+            return None;
+        }
         u32::try_from(rest.as_secs() + u64::from(rest.subsec_nanos() > 0)).ok()
     }
 
@@ -53,7 +59,9 @@ impl Polls {
                 return;
             }
         }
-        answers.insert(poll, Answered { at: now, poll_after: Duration::from_secs(seconds.into()) });
+        // An answer to an excused poll does not excuse the next one.
+        let excused = answers.get(&poll).is_some_and(|before| before.excused && before.rest(now).is_some());
+        answers.insert(poll, Answered { at: now, poll_after: Duration::from_secs(seconds.into()), excused });
     }
 }
 
@@ -71,6 +79,8 @@ mod tests {
     fn a_poll_before_half_of_the_wait_is_early_and_says_what_is_left() {
         let polls = Polls::default();
         assert_eq!(polls.wait(POLL, at(0)), None, "the first poll");
+        polls.remember(POLL, Some(10), at(0));
+        assert_eq!(polls.wait(POLL, at(0)), None, "the first early one is excused");
         polls.remember(POLL, Some(10), at(0));
         assert_eq!(polls.wait(POLL, at(0)), Some(10));
         assert_eq!(polls.wait(POLL, at(4_999)), Some(6));
@@ -96,7 +106,7 @@ mod tests {
             polls.remember(poll(n), Some(10), at(0));
         }
         assert_eq!(polls.0.lock().unwrap().len(), POLLS_REMEMBERED_MAX);
-        assert_eq!(polls.wait(poll(0), at(1)), Some(10));
+        assert_eq!((polls.wait(poll(0), at(1)), polls.wait(poll(0), at(1))), (None, Some(10)));
         assert_eq!(polls.wait(poll(POLLS_REMEMBERED_MAX + 1), at(1)), None);
         polls.remember(poll(POLLS_REMEMBERED_MAX + 1), Some(10), at(5_000));
         assert_eq!(polls.0.lock().unwrap().len(), 1, "waits that are over make room");

@@ -1,7 +1,8 @@
 //! An order as its buyer sees it.
 
-use domain::catalog::Range;
+use domain::catalog::{self, Range};
 use domain::orders::{Fallback, State};
+use edge::http::Money;
 use serde::Serialize;
 use store::orders::{Order, Place};
 use time::OffsetDateTime;
@@ -9,17 +10,6 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::patience;
-
-/// An amount of money.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Money {
-    /// Minor units, as text: cents for most currencies.
-    #[schema(example = "1000")]
-    amount: String,
-    /// ISO 4217.
-    #[schema(example = "BRL")]
-    currency: String,
-}
 
 /// What was asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -122,15 +112,9 @@ impl OrderStatus {
     }
 }
 
-impl OrderBody {
-    pub(crate) fn id(&self) -> Uuid {
-        self.id
-    }
-}
-
 impl From<Order> for OrderBody {
     fn from(order: Order) -> Self {
-        let money = |minor: i64| Money { amount: minor.to_string(), currency: order.currency.clone() };
+        let money = |minor: i64| Money::from(catalog::Money { minor, currency: order.currency.clone() });
         let (unit_price, total) = (money(order.unit_price_minor), order.total_minor.map(money));
         let (numbers, quantity, fallback) = (order.requested_numbers, order.requested_quantity, order.fallback);
         Self {

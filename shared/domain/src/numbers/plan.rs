@@ -31,11 +31,8 @@ impl Plan {
     /// How many picks a group may need: quick picks, and a substitute for each exact number that may be lost.
     #[must_use]
     pub fn picks_wanted(asks: &[Ask]) -> i64 {
-        asks.iter()
-            .map(|ask| {
-                i64::from(ask.quantity) + if ask.fallback == Fallback::Replace { ask.numbers.len() as i64 } else { 0 }
-            })
-            .sum()
+        let may_replace = |ask: &Ask| if ask.fallback == Fallback::Replace { ask.numbers.len() } else { 0 };
+        asks.iter().map(|ask| i64::from(ask.quantity) + i64::try_from(may_replace(ask)).unwrap_or(i64::MAX)).sum()
     }
 
     /// A narrow plan. Exact numbers name their chunks; the chunks for picks are drawn with probability proportional

@@ -2,9 +2,15 @@
 //!
 //! Tags are weak: a compressing CDN would have to weaken a strong one, and byte ranges are not offered.
 
-use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
+use std::hash::{DefaultHasher, Hasher};
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use domain::Error;
+use serde::Serialize;
+
+use crate::problem::Problem;
 
 /// The answer to a conditional read: `body` with its tag, or 304 when the client has this version already.
 ///
@@ -14,6 +20,24 @@ pub fn cacheable(request: &HeaderMap, etag: &str, cache_control: &'static str, b
         return not_modified(etag, cache_control);
     }
     tagged(body.into_response(), etag, cache_control)
+}
+
+/// The answer to a conditional read of JSON that has no version of its own: its tag is a hash of the whole body, so it
+/// changes exactly when the answer does.
+///
+/// # Errors
+/// A fault when the value cannot be written as JSON.
+pub fn cacheable_json(
+    request: &HeaderMap,
+    cache_control: &'static str,
+    value: &impl Serialize,
+) -> Result<Response, Problem> {
+    let body = serde_json::to_vec(value).map_err(Error::fault)?;
+    // Not a keyed hash: instances must agree.
+    let mut hash = DefaultHasher::new();
+    hash.write(&body);
+    let etag = format!("{:016x}", hash.finish());
+    Ok(cacheable(request, &etag, cache_control, ([(CONTENT_TYPE, "application/json")], body)))
 }
 
 /// 304, for handlers that know the version before they have read the body.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::catalog::Reserving;
 use domain::numbers::Kind;
 use domain::{Reason, Result};
 use tokio_postgres::Client;
@@ -13,11 +14,12 @@ use crate::numbers::Failure;
 use crate::numbers::locks::lock_chunks;
 use crate::numbers::mend::mend_chunks;
 use crate::numbers::writes::{delete_taken, expect, insert_taken, update_chunks};
+use crate::switches;
 
 /// Blocks free numbers, all or none.
 ///
 /// # Errors
-/// Out-of-range, numbers-taken when one of them is not free, or busy or fault from the database.
+/// Out-of-range, reserving-halted, numbers-taken when one of them is not free, or busy or fault from the database.
 pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
     twice(client, product, numbers, true).await
 }
@@ -25,7 +27,7 @@ pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i3
 /// Unblocks blocked numbers, all or none.
 ///
 /// # Errors
-/// Out-of-range, numbers-taken when one of them is not blocked, or busy or fault from the database.
+/// Out-of-range, reserving-halted, numbers-taken when one of them is not blocked, or busy or fault from the database.
 pub async fn unblock(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
     twice(client, product, numbers, false).await
 }
@@ -55,6 +57,9 @@ async fn change(
     let indexes: Vec<i32> = indexes.into_iter().collect();
     let rows: Vec<(i32, Option<Uuid>)> = numbers.iter().map(|number| (*number, None)).collect();
     let tx = client.transaction().await.map_err(from_postgres)?;
+    if switches::reserving(&tx, product.key).await? == Reserving::Halted {
+        return Err(Reason::ReservingHalted.into());
+    }
     let mut chunks = lock_chunks(&tx, product.key, range, &indexes).await?;
     for number in numbers {
         let chunk = chunks.iter_mut().find(|chunk| chunk.index() == range.chunk_of(*number));

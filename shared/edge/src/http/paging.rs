@@ -2,10 +2,11 @@
 
 use domain::Reason;
 use domain::limits::PAGE_MAX;
-use edge::Problem;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
+
+use crate::problem::Problem;
 
 /// Entries of a page when nobody says otherwise.
 const PAGE_DEFAULT: i64 = 20;
@@ -14,18 +15,21 @@ const PAGE_DEFAULT: i64 = 20;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Page {
+pub struct Page {
     /// Entries at most, 1 to 100.
     #[param(minimum = 1, maximum = 100, default = 20)]
-    limit: Option<i64>,
+    limit: Option<u16>,
     /// `next_cursor` of the page before. Opaque: what is in it may change.
     cursor: Option<String>,
 }
 
 impl Page {
     /// Entries of this page, and the entry after which it starts.
-    pub(crate) fn bounds(&self) -> Result<(usize, Option<Uuid>), Problem> {
-        let limit = self.limit.unwrap_or(PAGE_DEFAULT);
+    ///
+    /// # Errors
+    /// 422 `invalid` for a limit out of bounds or a cursor that is not one of ours.
+    pub fn bounds(&self) -> Result<(usize, Option<Uuid>), Problem> {
+        let limit = self.limit.map_or(PAGE_DEFAULT, i64::from);
         if !(1..=PAGE_MAX).contains(&limit) {
             return Err(Problem::new(Reason::Invalid).with_detail(format!("limit must be 1 to {PAGE_MAX}")));
         }
@@ -36,7 +40,7 @@ impl Page {
 }
 
 /// Cuts a list that was read one entry too long; the cursor of the next page when there is one.
-pub(crate) fn cut<T>(entries: &mut Vec<T>, limit: usize, id: impl Fn(&T) -> Uuid) -> Option<String> {
+pub fn cut<T>(entries: &mut Vec<T>, limit: usize, id: impl Fn(&T) -> Uuid) -> Option<String> {
     let more = entries.len() > limit;
     entries.truncate(limit);
     entries.last().filter(|_| more).map(|last| id(last).simple().to_string())
@@ -52,7 +56,7 @@ mod tests {
         assert_eq!(page(None, None).ok(), Some((20, None)));
         let id = Uuid::from_u128(7);
         assert_eq!(page(Some(100), Some(&id.simple().to_string())).ok(), Some((100, Some(id))));
-        for (limit, cursor) in [(Some(0), None), (Some(101), None), (Some(i64::MIN), None), (None, Some("x"))] {
+        for (limit, cursor) in [(Some(0), None), (Some(101), None), (Some(u16::MAX), None), (None, Some("x"))] {
             assert_eq!(page(limit, cursor).unwrap_err().code(), "invalid", "{limit:?} {cursor:?}");
         }
     }

@@ -1,0 +1,81 @@
+//! `http-*.json`: API Gateway's payload 2.0, read by the Lambda runtime's own code.
+
+use serde_json::Value;
+use tests::chain::Chain;
+use tests::http::{self, Api, Buyer};
+use tests::{look, randomness};
+
+use super::{BUYER, ORDERS, TENANT, as_named, event, names};
+
+/// The function behind a route, by the documents of the functions.
+fn function_of(route: &str) -> &'static str {
+    let (method, path) = route.split_once(' ').unwrap();
+    let found: Vec<_> = crate::openapi::documents()
+        .into_iter()
+        .filter(|(_, document)| !document["paths"][path][method.to_lowercase()].is_null())
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(found.len(), 1, "{route} belongs to {found:?}");
+    found[0]
+}
+
+/// As API Gateway would send it, with a real token.
+fn request(mut event: Value) -> lambda_http::Request {
+    let headers = event["headers"].as_object_mut().unwrap();
+    if let Some(token) = headers.get_mut("authorization") {
+        assert_eq!(*token, "Bearer replace-with-a-token");
+        *token = Buyer::with_id(TENANT, BUYER).bearer.into();
+    }
+    lambda_http::request::from_str(&event.to_string()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_files_are_answered_by_their_function() {
+    let (database, product) = as_named().await;
+    let chain = Chain::new(&database, 1, 10, randomness::seed());
+    for id in ORDERS {
+        chain.put(&product, id);
+    }
+    chain.run().await;
+    let api = |name: &str| -> Api {
+        match name {
+            "orders" => http::orders(database.app(1), chain.queues.clone()),
+            "order-status" => http::order_status(database.app(1)),
+            _ => http::catalog(database.app(1)),
+        }
+    };
+    for name in names("http-") {
+        let event = event(&name);
+        let function = function_of(event["routeKey"].as_str().unwrap());
+        let answer = api(function).call(request(event.clone())).await;
+        let expected = if event["requestContext"]["http"]["method"] == "POST" { 202 } else { 200 };
+        assert_eq!(answer.status, expected, "{name} at {function}: {}", answer.text());
+        assert!(name != "http-list-orders" || answer.json()["orders"].as_array().unwrap().len() >= 3);
+    }
+    assert_eq!(
+        look::count(&database, "select count(*) from orders").await,
+        4,
+        "the plain and the Base64 file are the same request under the same key"
+    );
+    chain.run().await;
+    database.owner().execute("update outbox set next_attempt_at = now()", &[]).await.unwrap();
+    chain.reconcile().await;
+    database.finish().await;
+}
+
+#[test]
+fn the_gateways_view_and_ours_agree() {
+    for name in names("http-") {
+        let event = event(&name);
+        let request = request(event.clone());
+        assert_eq!(request.uri().path(), event["rawPath"], "{name}: the stage adds nothing to the path");
+        assert_eq!(request.method().as_str(), event["requestContext"]["http"]["method"]);
+        assert_eq!(event["requestContext"]["stage"], "$default");
+        assert_eq!(event["requestContext"]["routeKey"], event["routeKey"]);
+        let mut path = event["routeKey"].as_str().unwrap().split_once(' ').unwrap().1.to_owned();
+        for (parameter, value) in event["pathParameters"].as_object().into_iter().flatten() {
+            path = path.replace(&format!("{{{parameter}}}"), value.as_str().unwrap());
+        }
+        assert_eq!(path, event["rawPath"], "{name}");
+    }
+}
