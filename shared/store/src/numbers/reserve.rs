@@ -1,16 +1,16 @@
 //! Reserving: the orders of one product, decided together in one transaction.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod orders;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use domain::Result;
 use domain::catalog::{Range, Reserving};
 use domain::messages::Queue;
 use domain::numbers::{Ask, Chunk, Decider, Decision, Kind, Plan};
-use domain::orders::{Fallback, State};
-use domain::{Error, Reason, Result};
 use rand::rngs::StdRng;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Transaction};
+use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use crate::catalog::{Product, find_product};
@@ -19,9 +19,11 @@ use crate::numbers::Failure;
 use crate::numbers::locks::{lock_chunks, lock_holdings};
 use crate::numbers::mend::mend_chunks;
 use crate::numbers::writes::{add_to_holdings, expect, insert_taken, update_chunks};
-use crate::rows::{column, one_word};
-use crate::types::{INT4, INT4S, TEXTS, UUID, UUIDS};
+use crate::rows::column;
+use crate::types::{INT4, INT4S};
 use crate::{outbox, switches};
+
+use orders::{Verdict, explain_missing, lock_orders, update_orders};
 
 /// What became of one order in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -270,152 +272,4 @@ async fn verify_lost(
     }
     let chunks: BTreeSet<i32> = lost.iter().map(|number| range.chunk_of(*number)).collect();
     Err(Failure::Disagreement(chunks.into_iter().collect()))
-}
-
-struct Locked {
-    ask: Ask,
-    too_late: Option<Reason>,
-}
-
-/// Locks queued orders that nobody else holds; they come back oldest first.
-async fn lock_orders(tx: &Transaction<'_>, product_id: Uuid, order_ids: &[Uuid]) -> Result<Vec<Locked>> {
-    let sql = "with locked as (
-            select id, product_id, buyer_id, requested_numbers, requested_quantity, fallback, created_at, queue_deadline
-            from orders where id = any($1) and product_id = $2 and state = 'queued'
-            order by id for no key update skip locked
-        )
-        select l.id, l.buyer_id, l.requested_numbers, l.requested_quantity, l.fallback,
-            p.closes_at <= now() as sale_ended, l.queue_deadline <= now() as overdue
-        from locked l join products p on p.id = l.product_id order by l.created_at, l.id";
-    let rows = tx.query_typed(sql, &[(&order_ids, UUIDS), (&product_id, UUID)]).await.map_err(from_postgres)?;
-    rows.iter().map(locked_from).collect()
-}
-
-fn locked_from(row: &Row) -> Result<Locked> {
-    let too_late = if column(row, "sale_ended")? {
-        Some(Reason::SaleEnded)
-    } else if column(row, "overdue")? {
-        Some(Reason::QueuedTooLong)
-    } else {
-        None
-    };
-    let mut numbers: Vec<i32> = column(row, "requested_numbers")?;
-    numbers.sort_unstable();
-    numbers.dedup();
-    let ask = Ask {
-        order_id: column(row, "id")?,
-        buyer_id: column(row, "buyer_id")?,
-        numbers,
-        quantity: column(row, "requested_quantity")?,
-        fallback: one_word(row, "fallback", Fallback::from_word)?,
-    };
-    Ok(Locked { ask, too_late })
-}
-
-/// Looks again at the orders that were not locked: one that has left the queue is done; one that is still queued is
-/// in somebody else's hands, who may yet crash, so it must come again.
-async fn explain_missing(
-    tx: &Transaction<'_>,
-    product_id: Uuid,
-    order_ids: &[Uuid],
-    locked: &[Locked],
-) -> Result<Vec<(Uuid, Served)>> {
-    let here: HashSet<Uuid> = locked.iter().map(|order| order.ask.order_id).collect();
-    let missing: Vec<Uuid> = order_ids.iter().copied().filter(|id| !here.contains(id)).collect();
-    if missing.is_empty() {
-        return Ok(Vec::new());
-    }
-    let sql = "select id, state from orders where id = any($1) and product_id = $2";
-    let mut states = HashMap::new();
-    for row in &tx.query_typed(sql, &[(&missing, UUIDS), (&product_id, UUID)]).await.map_err(from_postgres)? {
-        states.insert(column::<Uuid>(row, "id")?, one_word(row, "state", State::from_word)?);
-    }
-    let explain = |id| match states.get(&id) {
-        None => Served::Unknown,
-        Some(State::Queued) => Served::Again,
-        Some(_) => Served::Done,
-    };
-    Ok(missing.into_iter().map(|id| (id, explain(id))).collect())
-}
-
-/// What is written into one order.
-struct Verdict {
-    order_id: Uuid,
-    state: State,
-    numbers: Vec<i32>,
-    lost: Vec<i32>,
-    substitutes: Vec<i32>,
-    suggestions: Vec<i32>,
-    reason: Option<Reason>,
-}
-
-impl Verdict {
-    fn too_late(order: &Locked) -> Self {
-        Self::new(order.ask.order_id, State::Rejected, order.too_late)
-    }
-
-    fn decided(ask: &Ask, decision: &Decision, decider: &mut Decider<'_, StdRng>) -> Self {
-        match decision {
-            Decision::Reserved { numbers, lost, substitutes } => Self {
-                numbers: numbers.clone(),
-                lost: lost.clone(),
-                substitutes: substitutes.clone(),
-                suggestions: decider.suggest(lost),
-                ..Self::new(ask.order_id, State::Reserved, None)
-            },
-            Decision::Rejected { reason, lost } => Self {
-                lost: lost.clone(),
-                suggestions: decider.suggest(lost),
-                ..Self::new(ask.order_id, State::Rejected, Some(*reason))
-            },
-        }
-    }
-
-    fn new(order_id: Uuid, state: State, reason: Option<Reason>) -> Self {
-        Self { order_id, state, reason, numbers: vec![], lost: vec![], substitutes: vec![], suggestions: vec![] }
-    }
-}
-
-/// Moves locked orders out of the queue, with their history.
-async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) -> Result<()> {
-    if verdicts.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<Uuid> = verdicts.iter().map(|v| v.order_id).collect();
-    let states: Vec<&str> = verdicts.iter().map(|v| v.state.word()).collect();
-    let lists = |of: fn(&Verdict) -> &[i32]| verdicts.iter().map(|v| array_text(of(v))).collect::<Vec<_>>();
-    let (numbers, lost) = (lists(|v| &v.numbers), lists(|v| &v.lost));
-    let (substitutes, suggestions) = (lists(|v| &v.substitutes), lists(|v| &v.suggestions));
-    let reasons: Vec<Option<&str>> = verdicts.iter().map(|v| v.reason.map(Reason::code)).collect();
-    let sql = "with changed as (
-            update orders o set state = new.state, numbers = new.numbers::integer[], lost_numbers = new.lost::integer[],
-                substitutes = new.substitutes::integer[], suggestions = new.suggestions::integer[], reason = new.reason,
-                total_minor = case new.state when 'reserved' then o.unit_price_minor * cardinality(new.numbers::integer[]) end,
-                expires_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
-                sweep_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
-                sweep_attempts = 0, version = o.version + 1
-            from unnest($1, $2, $3, $4, $5, $6, $7)
-                as new (id, state, numbers, lost, substitutes, suggestions, reason)
-            where o.id = new.id and o.state = 'queued'
-            returning o.id, o.version, o.state
-        )
-        insert into order_events (order_id, version, from_state, to_state, cause)
-        select id, version, 'queued', state, 'reserve-numbers' from changed";
-    let params: [(&(dyn ToSql + Sync), _); 7] = [
-        (&ids, UUIDS),
-        (&states, TEXTS),
-        (&numbers, TEXTS),
-        (&lost, TEXTS),
-        (&substitutes, TEXTS),
-        (&suggestions, TEXTS),
-        (&reasons, TEXTS),
-    ];
-    let changed = tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
-    expect(verdicts.len(), changed, "orders").map_err(|error| Error::fault(error.chain()))
-}
-
-/// An array literal: arrays of arrays of different lengths cannot be bound.
-fn array_text(numbers: &[i32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-    format!("{{{}}}", numbers.join(","))
 }
