@@ -49,4 +49,12 @@ def slow() -> int:
     """The tests that want the whole local cloud. It is left up for a look; `down` ends it."""
     cloud.up()
     command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | cloud.environment()).returncode
+    # Panics are provoked in bootstraps over databases of their own.
+    database = {"TIRADA_TEST_POSTGRES_URL": postgres.TEST.url()}
+    started = postgres.start(postgres.TEST)
+    try:
+        environment = os.environ | cloud.environment() | database
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
+    finally:
+        if started:
+            postgres.stop(postgres.TEST)

@@ -49,13 +49,14 @@ def stack(part: str) -> dict[str, str]:
 
 
 def queue_urls() -> dict[str, str]:
-    """TIRADA_QUEUE_RESERVE_NUMBERS_URL and its like, from the outputs …QueueUrl and …DlqUrl."""
+    """TIRADA_QUEUE_RESERVE_NUMBERS_URL and …_DLQ_URL, from the outputs …QueueUrl and …DlqUrl."""
     found = {}
     for name, url in stack("Outputs").items():
         words = re.fullmatch(r"(\w+)(Queue|Dlq)Url", name)
         if words:
             snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words[1]).upper()
-            found[f"TIRADA_{words[2].upper()}_{snake}_URL"] = url
+            dlq = "_DLQ" if words[2] == "Dlq" else ""
+            found[f"TIRADA_QUEUE_{snake}{dlq}_URL"] = url
     return found
 
 

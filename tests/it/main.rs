@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod auditor;
 mod events;
 mod http;
 mod numbers;

@@ -7,6 +7,7 @@ mod halted;
 mod late;
 mod limits;
 mod locks;
+mod poison;
 mod races;
 mod repair;
 mod twice;

@@ -57,7 +57,7 @@ pub(crate) fn whole() -> Value {
 
 const DESCRIPTION: &str = "Errors are problem documents (RFC 9457) with a stable `code`; the status says what to do \
     next. A description such as `sold-out, busy` lists the codes of a status. API Gateway's own 429 and 503 have no \
-    such body. Every buyer's POST takes an `Idempotency-Key`: the same request under the same key is answered again \
+    such body, and the code of a 500 is `internal`. Every buyer's POST takes an `Idempotency-Key`: the same request under the same key is answered again \
     and done once. Times are RFC 3339 in UTC; amounts are text in minor units.";
 
 /// Refusals have the media type that they are sent with.
@@ -128,7 +128,10 @@ fn every_operation_is_described() {
         let has_key = parameters.clone().any(|parameter| parameter["name"] == "Idempotency-Key");
         assert_eq!(has_key, method == "POST", "{name}");
         for parameter in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
-            assert!(parameters.clone().any(|one| one["name"] == parameter && one["in"] == "path"), "{name} {parameter}");
+            assert!(
+                parameters.clone().any(|one| one["name"] == parameter && one["in"] == "path"),
+                "{name} {parameter}"
+            );
         }
     }
 }

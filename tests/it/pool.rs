@@ -23,7 +23,11 @@ async fn a_connection_returned_inside_a_transaction_is_clean_for_the_next() {
     assert!(broken.batch_execute("begin; select 1 / 0").await.is_err());
     drop(broken);
     app.client().await.unwrap().batch_execute("select 1").await.unwrap();
-    assert_eq!(count(&database, "select sum(product_key) from queue_health").await, 8, "seen from outside, and only it");
+    assert_eq!(
+        count(&database, "select sum(product_key) from queue_health").await,
+        8,
+        "seen from outside, and only it"
+    );
     database.finish().await;
 }
 
@@ -39,7 +43,10 @@ async fn a_future_dropped_inside_a_transaction_undoes_it() {
     for after_ms in [1, 3, 10, 100] {
         // The worker has the order's row and waits for the chunk's when its invocation is cut off.
         let holder = client.transaction().await.unwrap();
-        holder.execute("select from number_chunks where product_key = $1 for no key update", &[&product.key]).await.unwrap();
+        holder
+            .execute("select from number_chunks where product_key = $1 for no key update", &[&product.key])
+            .await
+            .unwrap();
         let mut worker = app.client().await.unwrap();
         let mut rng = randomness::stream(seed, after_ms);
         let product_id = product.described.id;
@@ -82,7 +89,8 @@ async fn an_order_goes_all_the_way_through_pgbouncer() {
     let exact = outcomes["reserved"] - 200;
     assert!((0..=1).contains(&exact), "{outcomes:?}");
     let reserved = u64::try_from(outcomes["reserved"]).unwrap();
-    change(&database, "update orders set expires_at = now(), sweep_at = now() where state = 'reserved'", reserved).await;
+    change(&database, "update orders set expires_at = now(), sweep_at = now() where state = 'reserved'", reserved)
+        .await;
     assert_eq!(chain.expire().await.orders, reserved);
     database.finish().await;
 }

@@ -1,1 +1,154 @@
-//! x
+//! What `template.yaml` promises, against the code and against itself: what nobody would notice before it is too late.
+
+mod alarms;
+mod groups;
+mod permissions;
+mod queues;
+mod routes;
+mod start;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tests::files;
+use tests::template::{Resource, Template};
+
+/// The application's template.
+fn application() -> Template {
+    Template::read("template.yaml")
+}
+
+fn functions(template: &Template) -> impl Iterator<Item = Function<'_>> {
+    template.of_type("AWS::Serverless::Function").map(Function)
+}
+
+/// A function of the template.
+#[derive(Clone, Copy)]
+struct Function<'a>(Resource<'a>);
+
+impl<'a> Function<'a> {
+    /// Its name: the folder of its build.
+    fn name(self) -> &'a str {
+        self.0.get("/CodeUri").as_str().unwrap().strip_prefix("target/lambda/").unwrap()
+    }
+
+    fn variables(self) -> &'a serde_json::Map<String, Value> {
+        self.0.get("/Environment/Variables").as_object().unwrap()
+    }
+
+    /// Its SQS event, if it is a worker.
+    fn messages(self) -> Option<Resource<'a>> {
+        let events = self.0.get("/Events").as_object()?;
+        events.iter().map(|(id, whole)| Resource { id, whole }).find(|event| event.whole["Type"] == "SQS")
+    }
+
+    /// Its schedule, if it is a job.
+    fn schedule(self) -> Option<Resource<'a>> {
+        let events = self.0.get("/Events").as_object()?;
+        events.iter().map(|(id, whole)| Resource { id, whole }).find(|event| event.whole["Type"] == "ScheduleV2")
+    }
+
+    fn kind(self) -> edge::Kind {
+        let worker = self.messages().is_some() || self.schedule().is_some();
+        if worker { edge::Kind::Worker } else { edge::Kind::Http }
+    }
+}
+
+/// `reserve-numbers` as a logical id.
+fn pascal(name: &str) -> String {
+    let word = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('-').map(word).collect()
+}
+
+#[test]
+fn every_function_has_a_package_and_the_other_way_round() {
+    let template = application();
+    let deployed: BTreeSet<String> = functions(&template).map(|function| function.name().to_owned()).collect();
+    let mains = files::rust().into_iter().filter(|path| path.starts_with("functions") && path.ends_with("src/main.rs"));
+    let folder =
+        |path: std::path::PathBuf| path.ancestors().nth(2).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(deployed, mains.map(folder).collect());
+    for function in functions(&template) {
+        let name = function.name();
+        assert_eq!(function.0.id, pascal(name));
+        assert_eq!(*function.0.get("/FunctionName"), json!({ "Fn::Sub": format!("${{AWS::StackName}}-{name}") }));
+    }
+}
+
+#[test]
+fn all_connections_together_fit_into_the_database() {
+    let template = application();
+    let reserved: u64 = functions(&template).map(|function| function.0.number("/ReservedConcurrentExecutions")).sum();
+    let parameter = &template.0["Parameters"]["DatabaseConnectionsMax"];
+    assert_eq!(parameter["MinValue"], reserved, "the smallest database that CloudFormation accepts");
+    assert_eq!(parameter["Default"], reserved);
+    let samconfig = files::read("samconfig.toml");
+    let stages: Vec<u64> =
+        samconfig.lines().filter_map(|line| line.strip_prefix("DatabaseConnectionsMax = ")?.parse().ok()).collect();
+    assert_eq!(stages.len(), 4);
+    assert!(stages.iter().all(|connections| *connections >= reserved), "{stages:?}");
+    let emulator = files::read("local/emulator.py");
+    assert!(emulator.contains(&format!("\nFUNCTIONS_MAX = {reserved}\n")), "the local cloud runs as many at once");
+}
+
+#[test]
+fn every_function_has_a_role_and_a_log_group_of_its_own() {
+    let template = application();
+    assert_eq!(template.0["Globals"]["Function"]["LoggingConfig"]["LogFormat"], "JSON");
+    for function in functions(&template) {
+        let (id, name) = (function.0.id, function.name());
+        assert_eq!(*function.0.get("/Role"), json!({ "Fn::GetAtt": [format!("{id}Role"), "Arn"] }));
+        let logs = function.0.get("/LoggingConfig/LogGroup")["Ref"].as_str().unwrap();
+        assert_eq!(logs, format!("{id}Logs"));
+        let group = template.resource(logs);
+        assert_eq!(
+            *group.get("/LogGroupName"),
+            json!({ "Fn::Sub": format!("/aws/lambda/${{AWS::StackName}}-{name}") })
+        );
+        assert!(function.0.get("/Policies").is_null(), "SAM would add policies of its own");
+    }
+    for group in template.of_type("AWS::Logs::LogGroup") {
+        assert_eq!(*group.get("/RetentionInDays"), json!({ "Ref": "LogRetentionDays" }), "{}", group.id);
+    }
+}
+
+#[test]
+fn traffic_enters_by_the_alias_after_the_migration() {
+    let template = application();
+    let migration = template.resource("DatabaseMigration");
+    assert_eq!(*migration.get("/MigrationsHash"), json!({ "Ref": "MigrationsHash" }), "or an update would not run it");
+    let migrate = template.resource("Migrate");
+    assert!(migration.number("/ServiceTimeout") > migrate.number("/Timeout"), "our own answer comes first");
+    for function in functions(&template).filter(|function| function.name() != "migrate") {
+        assert_eq!(function.0.whole["DependsOn"], "DatabaseMigration", "{}", function.0.id);
+        assert_eq!(*function.0.get("/AutoPublishAlias"), json!("live"), "{}", function.0.id);
+        assert_eq!(*function.0.get("/AutoPublishAliasAllProperties"), json!(true), "{}", function.0.id);
+        let canary = function.0.get("/DeploymentPreference/Enabled");
+        // Two versions on one queue, or of one schedule, are not a canary.
+        let wanted = if function.kind() == edge::Kind::Http { json!({ "Ref": "CanaryEnabled" }) } else { Value::Null };
+        assert_eq!(*canary, wanted, "{}", function.0.id);
+    }
+    assert_eq!(
+        template.0["Parameters"]["CanaryEnabled"]["Default"], "false",
+        "the first deployment has no old version"
+    );
+}
+
+#[test]
+fn schedules_are_bounded_and_named_after_the_stack() {
+    let template = application();
+    let mut jobs = 0;
+    for function in functions(&template) {
+        let Some(schedule) = function.schedule() else { continue };
+        jobs += 1;
+        let name = function.name();
+        assert_eq!(*schedule.get("/ScheduleExpression"), json!("rate(1 minute)"), "{name}");
+        assert_eq!(*schedule.get("/Name"), json!({ "Fn::Sub": format!("${{AWS::StackName}}-{name}") }));
+        assert_eq!(*schedule.get("/DeadLetterConfig/Arn"), json!({ "Fn::GetAtt": ["SchedulesDlq", "Arn"] }), "{name}");
+        assert!(schedule.number("/RetryPolicy/MaximumRetryAttempts") <= 3, "{name}");
+        assert!(schedule.number("/RetryPolicy/MaximumEventAgeInSeconds") <= 60, "{name}: the next minute has its own");
+        assert_eq!(function.0.number("/EventInvokeConfig/MaximumRetryAttempts"), 0, "{name}");
+        assert_eq!(function.0.number("/ReservedConcurrentExecutions"), 1, "{name}: passes do not overlap");
+    }
+    assert_eq!(jobs, 2);
+}

@@ -1,1 +1,210 @@
-//! x
+//! Rules about the repository that can be checked are checked here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tests::files;
+
+const LINES_MAX: usize = 400;
+
+/// Files that carry statements.
+fn with_statements() -> Vec<std::path::PathBuf> {
+    let all = files::rust().into_iter();
+    all.filter(|path| path.starts_with("shared") || path.starts_with("functions") || path.starts_with("operator"))
+        .collect()
+}
+
+/// Our packages, each with the names of what it depends on: normal dependencies, and those of tests.
+fn packages() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
+    let output = Command::new(cargo).args(arguments).current_dir(files::root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names = |package: &Value, dev: bool| {
+        let all = package["dependencies"].as_array().unwrap().iter().filter(|one| (one["kind"] == "dev") == dev);
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    packages
+        .map(|package| (package["name"].as_str().unwrap().to_owned(), (names(package, false), names(package, true))))
+        .collect()
+}
+
+fn functions() -> BTreeSet<String> {
+    let mains = files::below("functions", "rs").into_iter().filter(|path| path.ends_with("src/lib.rs"));
+    mains.map(|path| path.ancestors().nth(2).unwrap().file_name().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn dependencies_point_inwards() {
+    let packages = packages();
+    let ours: BTreeSet<&String> = packages.keys().collect();
+    let uses = |name: &str| -> BTreeSet<&str> {
+        let (normal, dev) = &packages[name];
+        normal.union(dev).filter(|name| ours.contains(name)).map(String::as_str).collect()
+    };
+    assert_eq!(uses("domain"), BTreeSet::new());
+    assert_eq!(uses("store"), ["domain"].into());
+    assert_eq!(uses("edge"), ["domain"].into());
+    assert_eq!(uses("wiring"), ["domain", "edge", "store"].into());
+    let functions = functions();
+    assert_eq!(functions.len(), 8);
+    for function in &functions {
+        let allowed = ["domain", "edge", "store", "wiring"].into();
+        assert!(uses(function).is_subset(&allowed), "{function} uses {:?}", uses(function));
+    }
+    assert!(uses("operator").is_disjoint(&functions.iter().map(String::as_str).collect()), "operator is no function");
+}
+
+#[test]
+fn heavy_and_foreign_crates_stay_where_they_belong() {
+    let packages = packages();
+    let users = |wanted: &str| -> BTreeSet<&str> {
+        let with = packages.iter().filter(|(_, (normal, _))| normal.iter().any(|name| name == wanted));
+        with.map(|(name, _)| name.as_str()).collect()
+    };
+    assert_eq!(users("aws-sdk-s3"), BTreeSet::new(), "nobody needs it yet");
+    assert_eq!(users("deadpool-postgres"), ["store"].into());
+    assert_eq!(users("jsonwebtoken").difference(&["tests"].into()).copied().collect::<Vec<_>>(), ["edge"]);
+    let (domain, _) = &packages["domain"];
+    for foreign in ["tokio", "tokio-postgres", "axum", "aws-sdk-sqs", "tracing", "lambda_runtime"] {
+        assert!(!domain.contains(foreign), "domain is pure and does not use {foreign}");
+    }
+    for name in ["lambda_runtime", "lambda_http", "axum", "aws-sdk-sqs"] {
+        assert!(!users(name).contains("store"), "store knows nothing of {name}");
+    }
+}
+
+#[test]
+fn packages_share_versions_and_lints() {
+    for path in ["shared", "functions", "operator", "tests"].into_iter().flat_map(|folder| files::below(folder, "toml"))
+    {
+        if path.file_name().unwrap() != "Cargo.toml" {
+            continue;
+        }
+        let text = files::read(&path);
+        assert!(text.contains("\n[lints]\nworkspace = true\n"), "{} does not share the lints", path.display());
+        let dependencies =
+            text.split("\n[").filter(|part| part.starts_with("dependencies]") || part.starts_with("dev-dependencies]"));
+        for line in dependencies.flat_map(|part| part.lines().skip(1)).filter(|line| line.contains('=')) {
+            assert!(line.contains("workspace = true"), "{}: {line} has a version of its own", path.display());
+        }
+    }
+    let workspace = files::read("Cargo.toml");
+    assert!(workspace.contains("unsafe_code = \"forbid\"") && workspace.contains("panic = \"unwind\""));
+}
+
+#[test]
+fn statements_are_typed() {
+    // Named statements break transaction poolers and pin sessions of RDS Proxy.
+    let untyped = [
+        ".query(",
+        ".query_one(",
+        ".query_opt(",
+        ".query_raw(",
+        ".execute(",
+        ".execute_raw(",
+        ".prepare",
+        ".simple_query",
+        ".copy_in",
+        ".copy_out",
+    ];
+    for path in with_statements() {
+        let text = files::read(&path);
+        for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim_start().starts_with("//")) {
+            let found = untyped.iter().find(|call| line.contains(**call));
+            assert_eq!(found, None, "{}:{number}: {line}", path.display());
+            let scripts = line.contains(".batch_execute(");
+            assert!(
+                !scripts || path == Path::new("shared/store/src/migrations.rs"),
+                "{}:{number}: {line}",
+                path.display()
+            );
+        }
+    }
+    for path in
+        files::rust().into_iter().filter(|path| path.starts_with("functions") || path.starts_with("shared/edge"))
+    {
+        let text = files::read(&path);
+        assert!(
+            !text.contains("query_typed") && !text.contains("execute_typed"),
+            "{}: statements belong to store",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn transactions_are_opened_by_the_client() {
+    for path in with_statements().into_iter().filter(|path| path != Path::new("shared/store/src/migrations.rs")) {
+        let text = files::read(&path).to_lowercase();
+        for word in ["\"begin", "\"commit\"", "\"set ", "set_config(", "pg_advisory_lock(", "nextval(", "listen "] {
+            let found = text.lines().find(|line| line.contains(word) && !line.trim_start().starts_with("//"));
+            assert_eq!(found, None, "{}: {word} pins a session or outlives a dropped future", path.display());
+        }
+    }
+}
+
+#[test]
+fn row_locks_leave_foreign_keys_alone() {
+    for path in with_statements().into_iter().chain(files::below("migrations", "sql")) {
+        let text = files::read(&path).to_lowercase().replace("for no key update", "");
+        for lock in ["for update", "for share", "for key share"] {
+            assert!(!text.contains(lock), "{}: `{lock}` blocks, or is blocked by, foreign-key checks", path.display());
+        }
+    }
+}
+
+#[test]
+fn sql_is_lower_case_and_lists_its_columns() {
+    let keywords =
+        ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", " WHERE ", " FROM ", "VALUES (", "CREATE TABLE"];
+    for path in with_statements().into_iter().chain(files::below("migrations", "sql")) {
+        let text = files::read(&path);
+        for (line, number) in text.lines().zip(1..) {
+            let code = !line.trim_start().starts_with("//") && !line.trim_start().starts_with("--");
+            let shouted = keywords.iter().find(|keyword| code && line.contains(**keyword));
+            assert_eq!(shouted, None, "{}:{number}: {line}", path.display());
+            assert!(!code || !line.contains("select *"), "{}:{number}: {line}", path.display());
+        }
+    }
+}
+
+#[test]
+fn files_are_short_and_say_what_they_own() {
+    for path in files::rust() {
+        let text = files::read(&path);
+        let lines = text.lines().count();
+        assert!(lines <= LINES_MAX, "{} has {lines} lines", path.display());
+        // Unit tests in a file of their own need no introduction.
+        let is_tests = path.file_name().unwrap() == "tests.rs";
+        let introduced = text.lines().next().is_some_and(|line| line.len() > 12 && line.starts_with("//! "));
+        assert!(introduced || is_tests, "{} does not open with what it owns", path.display());
+    }
+}
+
+#[test]
+fn nothing_unfinished_is_left_behind() {
+    // Put together here, so that this file does not name what it looks for.
+    let unfinished = [["to", "do!"], ["db", "g!"], ["unimpl", "emented!"], ["FIX", "ME"], ["TO", "DO"], ["XX", "X"]]
+        .map(|halves| halves.concat());
+    for path in files::rust().into_iter().chain(files::below("migrations", "sql")).chain(files::below("local", "py")) {
+        let text = files::read(&path);
+        let found = unfinished.iter().find(|word| text.contains(word.as_str()));
+        assert_eq!(found, None, "{}", path.display());
+    }
+}
+
+#[test]
+fn tests_are_modules_of_their_binary() {
+    for path in files::below("tests/it", "rs").into_iter().filter(|path| !path.ends_with("main.rs")) {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let folder = path.parent().unwrap();
+        let parent =
+            if folder == Path::new("tests/it") { "tests/it/main.rs".into() } else { folder.with_extension("rs") };
+        assert!(files::read(&parent).contains(&format!("mod {name};")), "{} runs nowhere", path.display());
+    }
+}

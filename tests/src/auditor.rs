@@ -122,8 +122,10 @@ impl Order {
 impl Facts {
     async fn load(tx: &Transaction<'_>) -> Self {
         let rows = |sql| async move { tx.query(sql, &[]).await.expect(sql) };
-        let products = rows("select key, id, tenant_id, first_number, number_count, numbers_per_buyer_max from products");
-        let chunks = rows("select product_key, chunk, bits, size, available, reserved, paid, blocked from number_chunks");
+        let products =
+            rows("select key, id, tenant_id, first_number, number_count, numbers_per_buyer_max from products");
+        let chunks =
+            rows("select product_key, chunk, bits, size, available, reserved, paid, blocked from number_chunks");
         let taken = rows("select product_key, number, order_id, kind from taken_numbers");
         let orders = rows(
             "select id, tenant_id, product_id, product_key, buyer_id, state, requested_numbers, requested_quantity,

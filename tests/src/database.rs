@@ -76,7 +76,8 @@ impl TestDatabase {
     #[must_use]
     pub fn app(&self, connections_max: usize) -> Database {
         let borrow_timeout = Duration::from_secs(30);
-        let settings = Settings { config: self.app_config(), tls: Tls::Off, password: None, borrow_timeout, connections_max };
+        let settings =
+            Settings { config: self.app_config(), tls: Tls::Off, password: None, borrow_timeout, connections_max };
         Database::new(settings).expect("a pool")
     }
 
@@ -172,8 +173,9 @@ impl Drop for TestDatabase {
 
 /// The server's configuration.
 fn server() -> Config {
-    let url = std::env::var("TIRADA_TEST_POSTGRES_URL")
-        .expect("TIRADA_TEST_POSTGRES_URL is not set: `make test` sets it, or `python3 -m local postgres start` prints it");
+    let url = std::env::var("TIRADA_TEST_POSTGRES_URL").expect(
+        "TIRADA_TEST_POSTGRES_URL is not set: `make test` sets it, or `python3 -m local postgres start` prints it",
+    );
     url.parse().expect("TIRADA_TEST_POSTGRES_URL is a database URL")
 }
 

@@ -214,3 +214,6 @@ impl MessageQueue for Queues {
         Box::pin(async move { delays.iter().map(delay).collect() })
     }
 }
+
+#[cfg(test)]
+mod tests;

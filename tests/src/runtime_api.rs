@@ -37,7 +37,8 @@ impl FakeSqs {
     #[must_use]
     pub fn answer(&self, request: &Request) -> Reply {
         let target = request.headers.iter().find(|(name, _)| name == "x-amz-target");
-        let operation = target.and_then(|(_, value)| value.strip_prefix("AmazonSQS.")).expect("a call of SQS").to_owned();
+        let operation =
+            target.and_then(|(_, value)| value.strip_prefix("AmazonSQS.")).expect("a call of SQS").to_owned();
         let input: Value = serde_json::from_slice(&request.body).unwrap();
         let entry = |entry: &Value| json!({ "Id": entry["Id"], "MessageId": "message", "MD5OfMessageBody": "0" });
         let successful: Vec<Value> = input["Entries"].as_array().into_iter().flatten().map(entry).collect();
@@ -71,7 +72,7 @@ impl Bootstrap {
         })
         .await;
         let mut command = command(name, &server.address(), &database_url(database).await, variables);
-        let process = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", path(name)));
+        let process = command.stdout(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{}: {error}", path(name)));
         Self { process, events, outcomes, sqs, _server: server }
     }
 

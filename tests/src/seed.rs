@@ -5,10 +5,10 @@ use std::time::Duration;
 use domain::catalog::{Money, NewProduct, Range};
 use domain::orders::{Fallback, Request};
 use futures::stream::{self, StreamExt};
+use store::Database;
 use store::catalog::{self, Product};
 use store::idempotency::Scope;
 use store::orders::{Cancelled, NewOrder, Placed, place};
-use store::Database;
 use tokio_postgres::Client;
 use uuid::Uuid;
 

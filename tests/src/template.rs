@@ -83,7 +83,10 @@ fn json_of(yaml: &Yaml<'_>) -> Value {
         Yaml::Value(Scalar::String(value)) => json!(value),
         Yaml::Sequence(entries) => entries.iter().map(json_of).collect(),
         Yaml::Mapping(members) => Value::Object(
-            members.iter().map(|(key, value)| (key.as_str().expect("a key is text").to_owned(), json_of(value))).collect(),
+            members
+                .iter()
+                .map(|(key, value)| (key.as_str().expect("a key is text").to_owned(), json_of(value)))
+                .collect(),
         ),
         Yaml::Tagged(tag, value) => intrinsic(&tag.suffix, json_of(value)),
         other => panic!("a template does not hold {other:?}"),

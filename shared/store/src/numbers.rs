@@ -45,6 +45,11 @@ impl From<tokio_postgres::Error> for Failure {
 }
 
 impl Failure {
+    /// Whether an order, and not the database's mood, may be the cause: then trying each alone spares the others.
+    pub(crate) const fn is_about_data(&self) -> bool {
+        matches!(self, Self::Disagreement(_) | Self::Error(Error::Fault(_)))
+    }
+
     /// As an error, where mending was tried and did not help.
     pub(crate) fn into_error(self) -> Error {
         match self {

@@ -23,7 +23,12 @@ async fn scheduler_files_start_their_jobs() {
                 let report = chain.reconcile().await;
                 assert_eq!((report.published, report.failed_steps), (3, vec![]));
                 chain.run().await;
-                look::change(&database, "update orders set expires_at = now() - interval '1 second', sweep_at = now()", 3).await;
+                look::change(
+                    &database,
+                    "update orders set expires_at = now() - interval '1 second', sweep_at = now()",
+                    3,
+                )
+                .await;
             }
             "expire-reservations" => {
                 let report = chain.expire().await;

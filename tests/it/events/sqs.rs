@@ -42,10 +42,14 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
     let (app, deadline) = (database.app(1), Deadline::after(Duration::from_secs(20)));
     failed(match queue {
         Queue::ReserveNumbers => {
-            reserve_numbers::handle(&reserve_numbers::State::new(app, Arc::new(Nowhere)), event, deadline).await.unwrap()
+            reserve_numbers::handle(&reserve_numbers::State::new(app, Arc::new(Nowhere)), event, deadline)
+                .await
+                .unwrap()
         }
         Queue::ReleaseNumbers => {
-            release_numbers::handle(&release_numbers::State::new(app, Arc::new(Nowhere)), event, deadline).await.unwrap()
+            release_numbers::handle(&release_numbers::State::new(app, Arc::new(Nowhere)), event, deadline)
+                .await
+                .unwrap()
         }
     })
 }
@@ -54,7 +58,8 @@ async fn cancel(database: &TestDatabase) {
     let mut client = database.app_client().await;
     for id in ORDERS {
         let key = id.to_string();
-        let scope = store::idempotency::Scope { tenant_id: TENANT, subject_id: BUYER, route: "cancellations", key: &key };
+        let scope =
+            store::idempotency::Scope { tenant_id: TENANT, subject_id: BUYER, route: "cancellations", key: &key };
         store::orders::cancel(&mut client, scope, id, uuid::Uuid::now_v7()).await.unwrap();
     }
 }
@@ -79,7 +84,12 @@ async fn sqs_files_are_served_and_only_the_bad_records_reported() {
             assert_eq!(run(&database, queue, event).await, bad, "{name}");
             let wanted = if queue == Queue::ReserveNumbers { State::Reserved } else { State::Cancelled };
             for message in readable {
-                assert_eq!(look::order(&database, message.order_id).await.state, wanted, "{name}: {}", message.order_id);
+                assert_eq!(
+                    look::order(&database, message.order_id).await.state,
+                    wanted,
+                    "{name}: {}",
+                    message.order_id
+                );
                 served.insert(message.order_id);
             }
             database.finish_under_way().await;
@@ -92,13 +102,18 @@ async fn sqs_files_are_served_and_only_the_bad_records_reported() {
 fn the_files_show_what_may_come() {
     for queue in Queue::ALL {
         let poison = event(&format!("sqs-{}-poison", queue.name()));
-        let bodies: Vec<&str> = poison["Records"].as_array().unwrap().iter().filter_map(|r| r["body"].as_str()).collect();
+        let bodies: Vec<&str> =
+            poison["Records"].as_array().unwrap().iter().filter_map(|r| r["body"].as_str()).collect();
         let with = |what: &str| bodies.iter().any(|body| body.contains(what));
         assert!(with("\"v\":9") && with("\"colour\"") && with("not-a-uuid") && bodies.contains(&""));
         for name in [format!("sqs-{}", queue.name()), format!("sqs-{}-poison", queue.name())] {
             for record in event(&name)["Records"].as_array().unwrap() {
                 assert!(record["eventSourceARN"].as_str().unwrap().ends_with(&format!("-{}", queue.name())), "{name}");
-                assert_eq!(record["attributes"]["MessageGroupId"], TENANT.to_string(), "{name}: the group is the tenant");
+                assert_eq!(
+                    record["attributes"]["MessageGroupId"],
+                    TENANT.to_string(),
+                    "{name}: the group is the tenant"
+                );
             }
         }
     }

@@ -60,7 +60,10 @@ async fn bodies() {
         assert_eq!(post(&shop, body).await.refusal(), is(status, code), "{name}");
     }
     let twice = post(&shop, r#"{"numbers":[7,8,7]}"#).await.json();
-    assert_eq!((&twice["errors"][0]["pointer"], &twice["errors"][0]["detail"]), (&"/numbers".into(), &"7 is named twice".into()));
+    assert_eq!(
+        (&twice["errors"][0]["pointer"], &twice["errors"][0]["detail"]),
+        (&"/numbers".into(), &"7 is named twice".into())
+    );
     assert_eq!(writes.take().await, Vec::<Vec<String>>::new());
     shop.database.finish().await;
 }
@@ -72,7 +75,9 @@ async fn headers_and_paths() {
     let path = format!("/v1/products/{}/orders", shop.product_id());
     let good = || shop.buyer().ask("POST", &path).header("idempotency-key", "k");
     let body = r#"{"quantity":1}"#;
-    for media_type in ["text/plain", "text/json", "application/x-www-form-urlencoded", "application/json; charset=utf-16"] {
+    for media_type in
+        ["text/plain", "text/json", "application/x-www-form-urlencoded", "application/json; charset=utf-16"]
+    {
         let answer = shop.orders.send(good().header("content-type", media_type), body).await;
         assert_eq!(answer.refusal(), is(415, "unsupported-media-type"), "{media_type}");
     }
@@ -88,15 +93,23 @@ async fn headers_and_paths() {
     let long_token = ask("POST", &path).header("authorization", format!("Bearer {huge}"));
     assert_eq!(shop.orders.send(long_token, body).await.refusal(), is(401, "unauthorized"));
     let opaque = shop.buyer().ask("POST", &path).header("content-type", "application/json");
-    assert_eq!(shop.orders.send(opaque.header("idempotency-key", &b"\xff"[..]), body).await.refusal(), is(400, "invalid"));
+    assert_eq!(
+        shop.orders.send(opaque.header("idempotency-key", &b"\xff"[..]), body).await.refusal(),
+        is(400, "invalid")
+    );
 
-    for path in ["/v1/products/7/orders", "/v1/products/%00/orders", "/v1/products/%ff/orders", "/v1/products//orders", "/"] {
+    for path in
+        ["/v1/products/7/orders", "/v1/products/%00/orders", "/v1/products/%ff/orders", "/v1/products//orders", "/"]
+    {
         let request = shop.buyer().ask("POST", path).header("idempotency-key", "k");
         let answer = shop.orders.send(request.header("content-type", "application/json"), body).await;
         assert_eq!(answer.refusal(), is(404, "not-found"), "{path}");
     }
     for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-        assert_eq!(shop.orders.send(shop.buyer().ask(method, &path), "").await.refusal(), is(405, "method-not-allowed"));
+        assert_eq!(
+            shop.orders.send(shop.buyer().ask(method, &path), "").await.refusal(),
+            is(405, "method-not-allowed")
+        );
     }
     assert_eq!(writes.take().await, Vec::<Vec<String>>::new());
     // A header that we do not read may be as large as the gateway lets it be.

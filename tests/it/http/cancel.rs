@@ -8,7 +8,7 @@ use tests::http::{Buyer, is};
 use tests::look::{change, count, order};
 use tests::seed::{buyers, exact, product};
 use tests::writes::Writes;
-use tests::{seed, look};
+use tests::{look, seed};
 use uuid::Uuid;
 
 use super::Shop;
@@ -20,7 +20,10 @@ async fn a_queued_order_is_cancelled_at_once() {
     let id = shop.order(&buyer, r#"{"numbers":[5]}"#).await;
     let writes = Writes::watch(&shop.database).await;
     let answer = buyer.cancel(&shop.orders, id, "c").await;
-    assert_eq!((answer.status, answer.header("location"), answer.is_replay()), (202, format!("/v1/orders/{id}").as_str(), false));
+    assert_eq!(
+        (answer.status, answer.header("location"), answer.is_replay()),
+        (202, format!("/v1/orders/{id}").as_str(), false)
+    );
     let mut commits = writes.take().await;
     commits[0].sort_unstable();
     assert_eq!(commits, [["insert idempotency_keys", "insert order_events", "update orders"]], "and never a chunk");
@@ -63,7 +66,8 @@ async fn states_that_cannot_be_cancelled() {
     let expired = shop.order(&buyer, r#"{"numbers":[2]}"#).await;
     shop.chain.run().await;
     shop.pay(paid).await;
-    let overdue = format!("update orders set expires_at = now() - interval '1 minute', sweep_at = now() where id = '{expired}'");
+    let overdue =
+        format!("update orders set expires_at = now() - interval '1 minute', sweep_at = now() where id = '{expired}'");
     change(&shop.database, &overdue, 1).await;
     shop.chain.expire().await;
     for (id, state) in [(paid, State::Paid), (rejected, State::Rejected), (expired, State::Expired)] {

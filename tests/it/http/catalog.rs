@@ -52,7 +52,10 @@ async fn a_product_with_its_counters() {
     assert_eq!((&body["first"], &body["count"], &body["padding"]), (&json!(77), &json!(20_000), &json!(5)));
     assert_eq!(body["price"], json!({"amount": "250", "currency": "EUR"}));
     assert_eq!((&body["zone"], &body["intake"]), (&json!("Europe/Madrid"), &json!("open")));
-    assert_eq!((&body["availability"]["chunk_count"], &body["availability"]["bit_order"]), (&json!(3), &json!("lsb-first")));
+    assert_eq!(
+        (&body["availability"]["chunk_count"], &body["availability"]["bit_order"]),
+        (&json!(3), &json!("lsb-first"))
+    );
     for name in ["opens_at", "closes_at"] {
         assert!(OffsetDateTime::parse(body[name].as_str().unwrap(), &Rfc3339).unwrap().offset().is_utc());
     }
@@ -61,7 +64,8 @@ async fn a_product_with_its_counters() {
     }
     let unchanged = conditional(&fresh(&shop), &path, answer.header("etag")).await;
     assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
-    for sql in ["update products set price_minor = 300, version = version + 1", "update tenants set intake = 'paused'"] {
+    for sql in ["update products set price_minor = 300, version = version + 1", "update tenants set intake = 'paused'"]
+    {
         change(&shop.database, sql, 1).await;
         assert_eq!(conditional(&fresh(&shop), &path, answer.header("etag")).await.status, 200, "{sql}");
     }
@@ -103,7 +107,8 @@ async fn stores_and_their_products_in_pages() {
     }
     let elsewhere = tests::seed::store(&client).await;
     product(elsewhere, 10).insert(&mut client).await;
-    let slug: String = client.query_one("select slug from tenants where id = $1", &[&shop.tenant]).await.unwrap().get(0);
+    let slug: String =
+        client.query_one("select slug from tenants where id = $1", &[&shop.tenant]).await.unwrap().get(0);
     let api = fresh(&shop);
     let store = api.get(&format!("/v1/stores/{slug}")).await;
     assert_eq!((store.status, store.header("cache-control")), (200, SETTLED));

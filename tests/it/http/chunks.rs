@@ -35,7 +35,8 @@ async fn chunks_are_the_databases_bytes_and_say_what_the_rows_say() {
     let (shop, taken) = half_sold().await;
     let api = http::catalog(shop.database.app(2));
     let path = |chunk: &str| format!("/v1/products/{}/availability/{chunk}", shop.product_id());
-    let rows = shop.database.owner().query("select bits, version from number_chunks order by chunk", &[]).await.unwrap();
+    let rows =
+        shop.database.owner().query("select bits, version from number_chunks order by chunk", &[]).await.unwrap();
     let mut seen = BTreeSet::new();
     for (chunk, row) in (0..).zip(&rows) {
         let answer = api.get(&path(&format!("{chunk}"))).await;
@@ -82,7 +83,8 @@ async fn an_unchanged_chunk_costs_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn buckets_equal_a_naive_count() {
     let (shop, taken) = half_sold().await;
-    let answer = http::catalog(shop.database.app(2)).get(&format!("/v1/products/{}/availability", shop.product_id())).await;
+    let answer =
+        http::catalog(shop.database.app(2)).get(&format!("/v1/products/{}/availability", shop.product_id())).await;
     let body = answer.json();
     assert_eq!((&body["product_id"], &body["first"]), (&json!(shop.product_id()), &json!(FIRST)));
     assert_eq!((&body["numbers_per_chunk"], &body["chunk_count"]), (&json!(8_192), &json!(3)));
@@ -94,7 +96,8 @@ async fn buckets_equal_a_naive_count() {
     assert!((100..=1_024).contains(&naive.len()), "about a thousand: {}", naive.len());
     let available = body["counters"]["available"].as_u64().unwrap();
     assert_eq!(available, body["buckets"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>());
-    let in_all: i64 = ["available", "reserved", "paid", "blocked"].iter().filter_map(|k| body["counters"][k].as_i64()).sum();
+    let in_all: i64 =
+        ["available", "reserved", "paid", "blocked"].iter().filter_map(|k| body["counters"][k].as_i64()).sum();
     assert_eq!(in_all, i64::from(COUNT));
     shop.finish().await;
 }
@@ -106,7 +109,8 @@ async fn one_number() {
     let path = |number: &str| format!("/v1/products/{}/numbers/{number}", shop.product_id());
     for number in (FIRST..FIRST + COUNT).step_by(997).chain([FIRST + COUNT - 1]) {
         let answer = api.get(&path(&number.to_string())).await;
-        let expected = json!({"number": number, "label": format!("{number:05}"), "available": !taken.contains(&number)});
+        let expected =
+            json!({"number": number, "label": format!("{number:05}"), "available": !taken.contains(&number)});
         assert_eq!((answer.status, answer.json()), (200, expected));
         let request = ask("GET", &path(&number.to_string())).header("if-none-match", answer.header("etag"));
         assert_eq!(api.send(request, "").await.status, 304);

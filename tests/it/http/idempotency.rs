@@ -82,8 +82,7 @@ async fn twenty_at_once_are_one_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_does_not_use_the_key_up() {
     let now = OffsetDateTime::now_utc();
-    let shop =
-        Shop::with(|tenant| product(tenant, 9).window(now + Duration::hours(1), now + Duration::hours(2))).await;
+    let shop = Shop::with(|tenant| product(tenant, 9).window(now + Duration::hours(1), now + Duration::hours(2))).await;
     let (buyer, id) = (shop.buyer(), shop.product_id());
     let place = || buyer.place(&shop.orders, id, "k", r#"{"numbers":[9]}"#);
     assert_eq!(place().await.refusal(), is(409, "not-open"));

@@ -79,7 +79,9 @@ async fn sold_out_only_when_nothing_can_come_back() {
 async fn numbers_and_limits() {
     let shop = Shop::with(|tenant| product(tenant, 100).first(1_000).per_order(5).per_buyer(8)).await;
     let writes = Writes::watch(&shop.database).await;
-    for body in [r#"{"numbers":[999]}"#, r#"{"numbers":[1100]}"#, r#"{"numbers":[1000,999999999]}"#, r#"{"numbers":[0]}"#] {
+    for body in
+        [r#"{"numbers":[999]}"#, r#"{"numbers":[1100]}"#, r#"{"numbers":[1000,999999999]}"#, r#"{"numbers":[0]}"#]
+    {
         assert_eq!(place(&shop, body).await.refusal(), is(422, "out-of-range"), "{body}");
     }
     for body in [r#"{"quantity":6}"#, r#"{"numbers":[1000,1001,1002],"quantity":3}"#] {
@@ -118,11 +120,13 @@ async fn a_queue_or_an_outbox_that_is_too_old_closes_intake_but_answers_replays(
     let first = buyer.place(&shop.orders, shop.product_id(), "before", r#"{"quantity":1}"#).await;
     let key = shop.product.key;
     let old = "now() - interval '601 seconds'";
-    let queue = format!("insert into queue_health (product_key, oldest_queued_at, measured_at) values ({key}, {old}, now())");
+    let queue =
+        format!("insert into queue_health (product_key, oldest_queued_at, measured_at) values ({key}, {old}, now())");
     let outbox = format!("update outbox_health set oldest_unpublished_at = {old}");
-    for (close, open) in
-        [(queue.as_str(), "delete from queue_health"), (outbox.as_str(), "update outbox_health set oldest_unpublished_at = null")]
-    {
+    for (close, open) in [
+        (queue.as_str(), "delete from queue_health"),
+        (outbox.as_str(), "update outbox_health set oldest_unpublished_at = null"),
+    ] {
         change(&shop.database, close, 1).await;
         let writes = Writes::watch(&shop.database).await;
         let api = shop.another();

@@ -31,6 +31,8 @@ async fn a_hold_is_freed_when_it_has_run_out_and_not_before() {
     let database = TestDatabase::new().await;
     let (chain, product, ids) = held(&database, 3, 100).await;
     assert_eq!(chain.expire().await.orders, 0);
+    change(&database, "update orders set sweep_at = now()", 3).await;
+    assert_eq!(chain.expire().await.orders, 0, "the hold's end counts, not when the sweep looks at it");
     let one = format!("update orders set expires_at = now(), sweep_at = now() where id = '{}'", ids[1]);
     change(&database, &one, 1).await;
     assert_eq!(chain.expire().await.orders, 1);

@@ -95,7 +95,9 @@ async fn buy_and_serve(app: Database, product: Product, people: Vec<Uuid>, mut r
         tolerate(reserve(&mut client, product.described.id, &group, &mut rng).await);
         let mut cancelled = Vec::new();
         for (id, buyer_id) in &ids {
-            if rng.random_bool(0.3) && tolerate(cancel(&mut client, product.described.tenant_id, *buyer_id, *id).await).is_some() {
+            if rng.random_bool(0.3)
+                && tolerate(cancel(&mut client, product.described.tenant_id, *buyer_id, *id).await).is_some()
+            {
                 cancelled.push(*id);
             }
         }

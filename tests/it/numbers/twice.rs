@@ -81,3 +81,21 @@ async fn an_order_in_somebody_elses_hands_comes_again() {
     assert_eq!(served, [(id, Served::Unknown)], "of another product");
     database.finish().await;
 }
+
+/// Requests are checked long before, but rows outlive the code that checked them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_names_a_number_twice_gets_it_once() {
+    let database = TestDatabase::new().await;
+    let seed = randomness::seed();
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let product = product(tenant, 10).insert(&mut client).await;
+    let id = seed::order(&client, &product, buyers(1)[0], &exact(&[3, 4])).await;
+    look::change(&database, "update orders set requested_numbers = '{4, 3, 4}'", 1).await;
+    let chain = Chain::new(&database, 1, 10, seed);
+    chain.put(&product, id);
+    chain.run().await;
+    assert_eq!(look::order(&database, id).await.numbers, [3, 4]);
+    assert_eq!(look::taken(&database, &product).await, 2);
+    database.finish().await;
+}

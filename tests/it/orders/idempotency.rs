@@ -6,9 +6,9 @@ use domain::Reason;
 use domain::orders::Request;
 use store::catalog::Product;
 use store::orders::{NewOrder, Placed, place};
+use tests::TestDatabase;
 use tests::look::{change, count};
 use tests::seed::{buyers, exact, product, store};
-use tests::TestDatabase;
 use tokio_postgres::Client;
 use uuid::Uuid;
 

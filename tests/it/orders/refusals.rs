@@ -46,8 +46,14 @@ async fn every_refusal_has_its_reason_and_changes_nothing() {
     }
     let elsewhere = store(&client).await;
     let (id, key) = (Uuid::now_v7(), "k");
-    let foreign =
-        NewOrder { id, product_id: product.described.id, tenant_id: elsewhere, buyer_id: buyer, request: &quick(1), key };
+    let foreign = NewOrder {
+        id,
+        product_id: product.described.id,
+        tenant_id: elsewhere,
+        buyer_id: buyer,
+        request: &quick(1),
+        key,
+    };
     let placed = place(&client, &foreign, &[]).await.unwrap();
     assert_eq!(placed, Placed::Refused { reason: Reason::NotFound, retry_after: None }, "another store's product");
     for table in ["orders", "order_events", "outbox", "taken_numbers", "buyer_holdings"] {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use domain::Reason;
 use store::catalog::now;
 use store::orders::Placed;
+use tests::TestDatabase;
 use tests::look::count;
 use tests::seed::{buyers, exact, product, store, try_order};
-use tests::TestDatabase;
 
 const SHORT: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(3_600);

@@ -24,7 +24,8 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<String>) {
             findings.push(format!("I1: number {number} of product {key} is taken twice"));
         }
         if taken.order_id.is_none() != (taken.kind == "blocked") {
-            findings.push(format!("number {number} of product {key} is {} with order {:?}", taken.kind, taken.order_id));
+            findings
+                .push(format!("number {number} of product {key} is {} with order {:?}", taken.kind, taken.order_id));
         }
     }
     let mut seen: HashMap<i32, Vec<i32>> = HashMap::new();

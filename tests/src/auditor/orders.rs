@@ -83,7 +83,11 @@ fn check_shape(order: &Order, product: &Product, findings: &mut Vec<String>) {
     if numbers.iter().any(|number| *number < product.first || number - product.first >= product.count) {
         wrong(format!("has numbers outside the range: {numbers:?}"));
     }
-    if numbers.len() > asked || !lost.is_subset(&requested) || !lost.is_disjoint(&numbers) || !substitutes.is_subset(&numbers) {
+    if numbers.len() > asked
+        || !lost.is_subset(&requested)
+        || !lost.is_disjoint(&numbers)
+        || !substitutes.is_subset(&numbers)
+    {
         wrong(format!("got {numbers:?} with {substitutes:?} for lost {lost:?} of {requested:?}, {asked} asked"));
     }
     if order.fallback != "replace" && !substitutes.is_empty() {

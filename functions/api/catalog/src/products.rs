@@ -75,6 +75,7 @@ pub(crate) struct CountersBody {
 
 /// How to read the product's bitmap.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Bitmap)]
 pub(crate) struct BitmapBody {
     /// Grows with every change of any number.
     version: i64,

@@ -17,14 +17,14 @@ use crate::State;
 ///
 /// A queued order is cancelled at once. Numbers that are held go back to stock shortly after; look at the order to see it happen.
 #[utoipa::path(
-    post, path = "/v1/orders/{order}/cancellations", tag = "orders",
+    post, path = "/v1/orders/{order}/cancellations", tag = "orders", operation_id = "cancel_order",
     params(("order" = Uuid, Path, description = "The order"),
         ("Idempotency-Key" = String, Header, description = "Chosen by the client, one per cancellation")),
     responses(
         (status = 202, description = "Cancelled, or about to be", headers(
             ("Location" = String, description = "The order"),
             ("Idempotency-Replayed" = String, description = "true when the key had been used before"))),
-        (status = 400, description = "key-missing", body = Problem),
+        (status = 400, description = "key-missing, invalid", body = Problem),
         (status = 401, description = "unauthorized", body = Problem),
         (status = 404, description = "not-found", body = Problem),
         (status = 409, description = "wrong-state, busy, key-in-flight", body = Problem),

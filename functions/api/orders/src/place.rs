@@ -54,7 +54,7 @@ pub(crate) struct OrderAccepted {
 /// Records the order and answers at once; numbers are reserved afterwards. Repeat the request with the same key as
 /// often as you like: it is recorded once.
 #[utoipa::path(
-    post, path = "/v1/products/{product}/orders", tag = "orders",
+    post, path = "/v1/products/{product}/orders", tag = "orders", operation_id = "place_order",
     params(("product" = Uuid, Path, description = "The product"),
         ("Idempotency-Key" = String, Header, description = "Chosen by the client, one per order, at most 128 characters")),
     request_body = OrderRequest,

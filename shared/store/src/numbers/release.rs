@@ -24,20 +24,46 @@ use crate::rows::column;
 use crate::types::{FLOAT8, INT4, INT8, TEXT, TEXTS, UUID, UUIDS};
 use crate::{outbox, switches};
 
-/// Gives back the numbers of orders whose cancellation was requested.
+/// Gives back the numbers of orders whose cancellation was requested: together, or order by order when that fails, so
+/// that one poisoned order costs only itself.
 ///
 /// # Errors
-/// Busy or fault; then nothing of the group was changed, or it is unknown whether it was.
+/// Busy or fault; then nothing is known to have changed.
 pub async fn release(client: &mut Client, product_id: Uuid, order_ids: &[Uuid]) -> Result<Vec<(Uuid, Served)>> {
     let Some(product) = find_product(client, product_id).await? else {
         return Ok(order_ids.iter().map(|id| (*id, Served::Unknown)).collect());
     };
-    match requested(client, &product, order_ids).await {
-        Err(Failure::Disagreement(chunks)) => {
-            mend_chunks(client, &product, &chunks).await?;
-            requested(client, &product, order_ids).await.map_err(Failure::into_error)
-        }
+    match mending(client, &product, order_ids).await {
+        Err(failure) if failure.is_about_data() => each_alone(client, &product, order_ids).await,
         other => other.map_err(Failure::into_error),
+    }
+}
+
+async fn each_alone(client: &mut Client, product: &Product, order_ids: &[Uuid]) -> Result<Vec<(Uuid, Served)>> {
+    let mut served = Vec::new();
+    for id in order_ids {
+        match mending(client, product, &[*id]).await {
+            Ok(one) => served.extend(one),
+            Err(failure) => {
+                tracing::error!(order.id = %id, error = failure.into_error().chain(), "order not released");
+                served.push((*id, Served::Again));
+            }
+        }
+    }
+    Ok(served)
+}
+
+async fn mending(
+    client: &mut Client,
+    product: &Product,
+    order_ids: &[Uuid],
+) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+    match requested(client, product, order_ids).await {
+        Err(Failure::Disagreement(chunks)) => {
+            mend_chunks(client, product, &chunks).await?;
+            requested(client, product, order_ids).await
+        }
+        other => other,
     }
 }
 

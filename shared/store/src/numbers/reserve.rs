@@ -39,7 +39,8 @@ pub enum Served {
 /// Decides orders of one product: at most `ORDERS_PER_TRANSACTION_MAX` of them.
 ///
 /// When bits and rows turn out to disagree, the chunks in question are mended and the group is decided again; should
-/// that not help, each order gets its own transaction, so that one impossible order does not hold up the others.
+/// that not help, or the group meet a fault, each order gets its own transaction, so that one impossible order does
+/// not hold up the others.
 ///
 /// # Errors
 /// Busy or fault; then nothing of the group was changed, or it is unknown whether it was.
@@ -53,7 +54,7 @@ pub async fn reserve(
         return Ok(order_ids.iter().map(|id| (*id, Served::Unknown)).collect());
     };
     match mending(client, &product, order_ids, rng).await {
-        Err(Failure::Disagreement(_)) => one_by_one(client, &product, order_ids, rng).await,
+        Err(failure) if failure.is_about_data() => one_by_one(client, &product, order_ids, rng).await,
         other => other.map_err(Failure::into_error),
     }
 }

@@ -1,0 +1,115 @@
+//! Who audits the auditor: each kind of damage must be found.
+
+use tests::auditor::{Expect, findings};
+use tests::chain::Chain;
+use tests::seed::{self, buyers, exact, product, quick, store};
+use tests::{TestDatabase, randomness};
+
+const TABLES: [&str; 6] = ["number_chunks", "taken_numbers", "orders", "order_events", "buyer_holdings", "outbox"];
+
+/// Damage, and how the finding about it begins. Order 1 holds 1 and 2, order 2 was rejected, order 3 is queued.
+const DAMAGE: &[(&str, &str)] = &[
+    ("update number_chunks set bits = set_bit(bits, 0, 0) where chunk = 0", "I2"),
+    ("update number_chunks set bits = set_bit(bits, 77, 1) where chunk = 0", "I2"),
+    ("update number_chunks set bits = set_bit(bits, 8191, 0) where chunk = 1", "I2"),
+    ("update number_chunks set available = available - 1, paid = paid + 1 where chunk = 1", "I3"),
+    ("delete from number_chunks where chunk = 1", "product"),
+    ("delete from taken_numbers where number = 2", "I1"),
+    ("update taken_numbers set kind = 'paid' where number = 2", "I1"),
+    ("update taken_numbers set order_id = (select id from orders where state = 'rejected') where number = 2", "I1"),
+    ("update taken_numbers set order_id = gen_random_uuid() where number = 2", "I1"),
+    ("insert into taken_numbers values (1, 10001, null, 'blocked')", "product"),
+    ("insert into taken_numbers values (99, 1, null, 'blocked')", "number"),
+    ("update orders set numbers = '{1}' where state = 'reserved'", "I1"),
+    ("update orders set total_minor = total_minor + 1 where state = 'reserved'", "order"),
+    ("update orders set numbers = '{3}' where state = 'queued'", "order"),
+    ("update orders set substitutes = '{9}' where state = 'reserved'", "order"),
+    ("update orders set product_key = 2 where state = 'queued'", "order"),
+    (
+        "update orders set tenant_id = (select id from tenants where slug = 'other'), product_id = (select id from products where key = 2) where state = 'queued'",
+        "order",
+    ),
+    ("update buyer_holdings set held = held + 1 where held > 0", "holdings"),
+    ("delete from buyer_holdings", "holdings"),
+    ("update products set numbers_per_buyer_max = 1 where key = 1", "limit"),
+    ("update orders set state = 'paying' where state = 'reserved'", "I12"),
+    ("update orders set version = version + 1 where state = 'rejected'", "I12"),
+    ("delete from order_events where to_state = 'reserved'", "I12"),
+    ("update order_events set from_state = 'paid' where to_state = 'rejected'", "I12"),
+    ("update order_events set version = 7 where to_state = 'rejected'", "I12"),
+    (
+        "insert into order_events (order_id, version, to_state, cause) values (gen_random_uuid(), 1, 'queued', 'x')",
+        "I12",
+    ),
+    ("update outbox set order_id = gen_random_uuid()", "I9"),
+    ("update orders set cancel_requested_at = now() where state = 'reserved'", "I9: cancellations"),
+    ("update orders set expires_at = now() - interval '1 hour' where state = 'reserved'", "I5"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_damage_is_found() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let sold = product(tenant, 10_000).per_buyer(5).insert(&mut client).await;
+    let elsewhere = store(&client).await;
+    product(elsewhere, 10).insert(&mut client).await;
+    client.batch_execute(&format!("update tenants set slug = 'other' where id = '{elsewhere}'")).await.unwrap();
+    let chain = Chain::new(&database, 1, 10, randomness::seed());
+    for _ in 0..2 {
+        chain.put(&sold, seed::order(&client, &sold, buyers(1)[0], &exact(&[1, 2])).await);
+    }
+    chain.run().await;
+    let queued = seed::order(&client, &sold, buyers(1)[0], &quick(1)).await;
+    for table in TABLES {
+        client.batch_execute(&format!("create table saved_{table} as table {table}")).await.unwrap();
+    }
+    assert_eq!(findings(&database, Expect::Rest).await, ["I9: orders are still queued: 1"]);
+    assert!(findings(&database, Expect::UnderWay).await.is_empty());
+    for (damage, beginning) in DAMAGE {
+        assert!(client.execute(*damage, &[]).await.expect(damage) > 0, "{damage}");
+        let found = findings(&database, Expect::Rest).await;
+        assert!(found.iter().any(|finding| finding.starts_with(beginning)), "{damage}: {found:?}");
+        for table in TABLES {
+            let restore = format!("delete from {table}; insert into {table} select * from saved_{table}");
+            client.batch_execute(&restore).await.unwrap();
+        }
+        client.batch_execute("update products set numbers_per_buyer_max = 5 where key = 1").await.unwrap();
+    }
+    chain.put(&sold, queued);
+    chain.run().await;
+    database.finish().await;
+}
+
+/// The index keeps a number from being taken twice; the auditor does not rely on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_was_sold_twice_is_found() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let sold = product(tenant, 10).insert(&mut client).await;
+    let chain = Chain::new(&database, 1, 10, randomness::seed());
+    for number in [1, 2] {
+        chain.put(&sold, seed::order(&client, &sold, buyers(1)[0], &exact(&[number])).await);
+    }
+    chain.run().await;
+    client
+        .batch_execute(
+            "alter table taken_numbers drop constraint taken_numbers_pkey;
+            update taken_numbers set number = 1;
+            update orders set numbers = '{1}'",
+        )
+        .await
+        .unwrap();
+    let found = findings(&database, Expect::Rest).await;
+    assert!(found.iter().any(|finding| finding == "I1: number 1 of product 1 is taken twice"), "{found:?}");
+    assert!(found.iter().any(|finding| finding.starts_with("I1: 1 belongs to the orders")), "{found:?}");
+    client
+        .batch_execute(
+            "update orders set numbers = requested_numbers;
+            update taken_numbers t set number = o.numbers[1] from orders o where o.id = t.order_id",
+        )
+        .await
+        .unwrap();
+    database.finish().await;
+}

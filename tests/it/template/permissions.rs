@@ -1,0 +1,124 @@
+//! Least privilege: a role for each function, with what its code uses and nothing else.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tests::template::{Template, objects};
+
+use super::{application, functions};
+
+/// One or many.
+fn list(value: &Value) -> Vec<&Value> {
+    value.as_array().map_or_else(|| vec![value], |entries| entries.iter().collect())
+}
+
+/// Every statement of every policy in a template, with the resource that holds it.
+fn statements(template: &Template) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for resource in template.resources() {
+        let properties = resource.get("");
+        let mut policy = |members: &serde_json::Map<String, Value>| {
+            if members.contains_key("Effect") {
+                found.push((resource.id.to_owned(), Value::Object(members.clone())));
+            }
+        };
+        objects(properties, &mut policy);
+    }
+    found
+}
+
+#[test]
+fn no_wildcards_beyond_what_aws_demands() {
+    for path in ["template.yaml", "infra/network.yaml", "infra/database.yaml"] {
+        let template = Template::read(path);
+        for (id, statement) in statements(&template) {
+            // The policy of an endpoint gives nothing to anybody: it only narrows what may pass, here to our own account.
+            if id == "S3Endpoint" && !statement["Condition"]["StringEquals"]["aws:ResourceAccount"].is_null() {
+                continue;
+            }
+            for action in list(&statement["Action"]) {
+                assert!(!action.to_string().contains('*'), "{path} {id}: {action}");
+            }
+            assert!(statement["NotAction"].is_null() && statement["NotResource"].is_null(), "{path} {id}");
+            if id == "NetworkInterfacesPolicy" {
+                // Lambda checks these at creation against every resource.
+                assert!(list(&statement["Action"]).iter().all(|action| action.as_str().unwrap().starts_with("ec2:")));
+                continue;
+            }
+            for resource in list(&statement["Resource"]).into_iter().filter(|_| statement["Effect"] == "Allow") {
+                // Where answers of custom resources go: a bucket of CloudFormation's own in each region.
+                let answers =
+                    id == "S3Endpoint" && resource.to_string().contains(":cloudformation-custom-resource-response-");
+                assert!(answers || !resource.to_string().contains('*'), "{path} {id}: {resource}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lambda_needs_is_denied_to_the_code_inside() {
+    let template = application();
+    let policy: Vec<Value> = statements(&template)
+        .into_iter()
+        .filter(|(id, _)| id == "NetworkInterfacesPolicy")
+        .map(|(_, statement)| statement)
+        .collect();
+    let actions = |effect: &str| -> Vec<&Value> {
+        policy.iter().filter(|one| one["Effect"] == effect).flat_map(|one| list(&one["Action"])).collect()
+    };
+    assert!(!actions("Allow").is_empty());
+    assert_eq!(actions("Allow"), actions("Deny"));
+    let deny = policy.iter().find(|one| one["Effect"] == "Deny").unwrap();
+    assert!(!deny["Condition"]["ArnLike"]["lambda:SourceFunctionArn"].is_null());
+}
+
+#[test]
+fn roles_are_not_shared_and_say_what_the_variables_say() {
+    let template = application();
+    let mut roles = BTreeSet::new();
+    for function in functions(&template) {
+        let (id, name) = (function.0.id, function.name());
+        let role = function.0.get("/Role")["Fn::GetAtt"][0].as_str().unwrap();
+        assert!(roles.insert(role), "{role} is shared");
+        let own: Vec<Value> =
+            statements(&template).into_iter().filter(|(holder, _)| holder == role).map(|(_, one)| one).collect();
+        let allowed = |action: &str| -> BTreeSet<String> {
+            let with = own.iter().filter(|one| list(&one["Action"]).contains(&&json!(action)));
+            let resources = with.flat_map(|one| list(&one["Resource"]));
+            resources.map(|one| one["Fn::GetAtt"][0].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(allowed("logs:PutLogEvents"), [format!("{id}Logs")].into(), "{name}");
+        let queues: BTreeSet<String> = function
+            .variables()
+            .iter()
+            .filter(|(variable, _)| variable.starts_with("TIRADA_QUEUE_"))
+            .map(|(_, value)| value["Ref"].as_str().unwrap().to_owned())
+            .collect();
+        let reads = function.messages().is_some();
+        let sends = if reads { BTreeSet::new() } else { queues.clone() };
+        assert_eq!(allowed("sqs:SendMessage"), sends, "{name}");
+        for action in
+            ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"]
+        {
+            assert_eq!(allowed(action), if reads { queues.clone() } else { BTreeSet::new() }, "{name} {action}");
+        }
+        let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
+        assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
+        let managed = template.resource(role).get("/ManagedPolicyArns").to_string();
+        assert_eq!(managed.contains("ConnectToDatabasePolicy"), name != "migrate", "{name}");
+    }
+}
+
+#[test]
+fn functions_connect_as_one_role_and_only_as_that() {
+    let template = application();
+    let connect: Vec<String> = statements(&template)
+        .into_iter()
+        .filter(|(_, one)| one["Action"] == "rds-db:connect")
+        .map(|(_, one)| one["Resource"]["Fn::Sub"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(connect.len(), 1);
+    assert!(connect[0].ends_with(&format!("/{}", store::migrations::APP_ROLE)), "{connect:?}");
+    let user = &template.0["Globals"]["Function"]["Environment"]["Variables"]["TIRADA_DATABASE_USER"];
+    assert_eq!(*user, store::migrations::APP_ROLE);
+}

@@ -1,0 +1,72 @@
+//! Queues, their dead-letter queues and their event source mappings.
+
+use std::collections::BTreeSet;
+
+use domain::messages::Queue;
+use serde_json::json;
+
+use super::{application, functions, pascal};
+
+const DAY: u64 = 24 * 3_600;
+
+#[test]
+fn queues_are_those_of_the_code_each_with_its_worker_and_dlq() {
+    let template = application();
+    let mut expected: BTreeSet<String> = ["schedules-dlq".into()].into();
+    for queue in Queue::ALL {
+        expected.extend([queue.name().to_owned(), format!("{}-dlq", queue.name())]);
+        let id = pascal(queue.name());
+        let worker = template.resource(&id);
+        let mapping = super::Function(worker).messages().expect("a worker reads its queue");
+        assert_eq!(*mapping.get("/Queue"), json!({ "Fn::GetAtt": [format!("{id}Queue"), "Arn"] }));
+        let redrive = template.resource(&format!("{id}Queue")).get("/RedrivePolicy").clone();
+        assert_eq!(redrive["deadLetterTargetArn"], json!({ "Fn::GetAtt": [format!("{id}Dlq"), "Arn"] }));
+    }
+    let names = template.of_type("AWS::SQS::Queue").map(|queue| {
+        assert!(queue.get("/FifoQueue").is_null(), "{}: one poison message would block its group", queue.id);
+        assert_eq!(*queue.get("/SqsManagedSseEnabled"), json!(true), "{}", queue.id);
+        let name = queue.get("/QueueName")["Fn::Sub"].as_str().unwrap();
+        name.strip_prefix("${AWS::StackName}-").unwrap().to_owned()
+    });
+    assert_eq!(names.collect::<BTreeSet<_>>(), expected);
+}
+
+#[test]
+fn workers_are_capped_below_their_reserve_and_report_record_by_record() {
+    let template = application();
+    let mut workers = 0;
+    for function in functions(&template) {
+        let Some(mapping) = function.messages() else { continue };
+        workers += 1;
+        let name = function.name();
+        let cap = mapping.number("/ScalingConfig/MaximumConcurrency");
+        // Throttled messages use up their receives, and healthy orders end in the DLQ.
+        assert!((2..=function.0.number("/ReservedConcurrentExecutions")).contains(&cap), "{name}");
+        assert_eq!(*mapping.get("/FunctionResponseTypes"), json!(["ReportBatchItemFailures"]), "{name}");
+        let (batch, window) = (mapping.number("/BatchSize"), mapping.number("/MaximumBatchingWindowInSeconds"));
+        assert!((10..=10_000).contains(&batch) && (batch == 10 || window >= 1), "{name}");
+        let queue = template.resource(mapping.get("/Queue")["Fn::GetAtt"][0].as_str().unwrap());
+        let needed = 6 * function.0.number("/Timeout") + window;
+        assert!(queue.number("/VisibilityTimeout") >= needed, "{name} needs {needed} s");
+        let receives = queue.number("/RedrivePolicy/maxReceiveCount");
+        assert!(receives >= if name == "reserve-numbers" { 10 } else { 5 }, "{name}");
+        let retry = domain::limits::RETRY_BACKOFF_MAX.as_secs();
+        assert!(retry < queue.number("/VisibilityTimeout"), "a delayed message comes earlier than a lost one");
+    }
+    assert_eq!(workers, Queue::ALL.len());
+}
+
+#[test]
+fn dead_letters_are_kept_for_two_weeks_and_outlive_their_queue() {
+    let template = application();
+    for queue in template.of_type("AWS::SQS::Queue") {
+        let kept = queue.number("/MessageRetentionPeriod");
+        if queue.id.ends_with("Dlq") {
+            assert_eq!(kept, 14 * DAY, "{}", queue.id);
+            assert!(queue.get("/RedrivePolicy").is_null(), "{}", queue.id);
+        } else {
+            // Counted from the first queueing: what spent its days in the queue would not be seen in the DLQ.
+            assert!(kept <= 4 * DAY, "{}", queue.id);
+        }
+    }
+}
