@@ -13,9 +13,9 @@ from .settings import API_PORT, CLOUD_PORT, HERE, HOME, LOOPBACK, REGION, cloud_
 NAME = "cloud"
 STATE = HOME / "cloud"
 API_ID = STATE / "api-id"
-# Functions at work at once, over all: the sum of the template's reserved concurrency, which the
-# emulator does not enforce on aliases. Each holds a connection, and idle ones keep theirs.
-FUNCTIONS_MAX = 90
+# Seconds after which an idle function process ends. Each holds a database connection, those of
+# a version that a deployment has replaced too.
+FUNCTION_IDLE_MAX = 30
 # Taken over from the person's environment: nothing else, since functions inherit all of it.
 KEPT = ("PATH", "HOME", "USER", "LANG")
 
@@ -53,7 +53,7 @@ def clean_environment(port: int) -> dict[str, str]:
         "SFTP_ENABLED": "0",
         "LAMBDA_EXECUTOR": "local",
         "LAMBDA_STRICT": "0",
-        "LAMBDA_ACCOUNT_CONCURRENCY": str(FUNCTIONS_MAX),
+        "LAMBDA_WARM_TTL_SECONDS": str(FUNCTION_IDLE_MAX),
         "DOCKER_HOST": "unix:///nonexistent",
         "TMPDIR": str(STATE / "tmp"),
         "STATE_DIR": str(STATE / "state"),

@@ -1,13 +1,16 @@
-"""Runs inside the emulator's process: two settings that it does not offer, then its own main.
+"""Runs inside the emulator's process: three settings that it does not offer, then its own main.
 
 1. Its Lambda Runtime API answers in small writes; with Nagle's algorithm each invocation waited
    some 40 ms for an acknowledgement.
 2. It serves an HTTP API only by host name (`<id>.execute-api.localhost`), which most resolvers
    do not know. A second port hands everything to Tirada's API, as the real one's own domain would.
+3. It drops ReservedConcurrentExecutions on deployment. Here each function has what template.yaml
+   says, so that the database sees as many connections as on AWS and not more.
 
 Usage: emulator_launcher.py <API port> <file that names the API's id>
 """
 
+import re
 import socketserver
 import sys
 from pathlib import Path
@@ -16,6 +19,9 @@ socketserver.StreamRequestHandler.disable_nagle_algorithm = True
 
 import hypercorn.asyncio  # noqa: E402  the setting above must come first
 from ministack import app as ministack  # noqa: E402
+from ministack.services import lambda_svc  # noqa: E402
+
+TEMPLATE = Path(__file__).resolve().parent.parent / "template.yaml"
 
 
 def front(app, api_port: int, api_id_file: Path):
@@ -36,7 +42,27 @@ def front(app, api_port: int, api_id_file: Path):
     return serve
 
 
+def reserved_concurrency() -> dict[str, int]:
+    """Function name without the stack's prefix, and its ReservedConcurrentExecutions."""
+    pairs = re.findall(
+        r"FunctionName: !Sub \$\{AWS::StackName\}-([\w-]+)\n(?:(?!FunctionName).*\n)*?"
+        r" +ReservedConcurrentExecutions: (\d+)",
+        TEMPLATE.read_text(),
+    )
+    # The longest name first: `reconcile-orders` ends like `orders`.
+    return {name: int(number) for name, number in sorted(pairs, key=lambda pair: -len(pair[0]))}
+
+
+def enforce(reserved: dict[str, int]) -> None:
+    def of_function(func, config):
+        name = config.get("FunctionName", "")
+        return next((n for suffix, n in reserved.items() if name.endswith(f"-{suffix}")), None)
+
+    lambda_svc._reserved_concurrency = of_function
+
+
 def main() -> None:
+    enforce(reserved_concurrency())
     api_port, api_id_file = int(sys.argv[1]), Path(sys.argv[2])
     plain_serve = hypercorn.asyncio.serve
 

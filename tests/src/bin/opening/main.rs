@@ -6,6 +6,7 @@
 
 mod buyer;
 mod counts;
+mod progress;
 mod report;
 mod sale;
 
@@ -15,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
+
+use progress::Progress;
 
 /// Runs an opening against the local cloud.
 #[derive(Debug, Clone, Parser)]
@@ -76,12 +78,12 @@ async fn run(options: Options) -> Result<bool, Box<dyn Error>> {
     let counts = Arc::new(counts::Counts::default());
     let shop = Arc::new(buyer::Shop::new(&options, &sale)?);
     let crowd = buyer::crowd(&shop, &counts, seed, &options);
-    let bar = bar();
-    let connections = sale.watch(&bar, &counts, &options, DRAIN_MAX).await?;
+    let mut progress = Progress::new();
+    let connections = sale.watch(&mut progress, &counts, &options, DRAIN_MAX).await?;
     for buyer in crowd {
         buyer.await?;
     }
-    bar.finish_and_clear();
+    progress.finish();
     let verdict = sale.audit().await?;
     let opening = sale.measure().await?;
     println!("{}", report::opening(&options, &counts, &opening, connections, &verdict));
@@ -89,19 +91,12 @@ async fn run(options: Options) -> Result<bool, Box<dyn Error>> {
         "\nNobody pays: the holds of {} s run out, and the sweep, once a minute, brings the numbers back.\n",
         options.hold
     );
-    let waiting = self::bar();
-    let returned = sale.wait_for_stock(&waiting, SWEEP_MAX).await?;
-    waiting.finish_and_clear();
+    let mut progress = Progress::new();
+    let returned = sale.wait_for_stock(&mut progress, SWEEP_MAX).await?;
+    progress.finish();
     let after = sale.audit().await?;
     println!("{}", report::stock(&returned, &after));
     let sound = verdict.is_clean() && after.is_clean() && returned.is_complete() && counts.lost() == 0;
     println!("\n{}", if sound { "Every invariant holds." } else { "AN INVARIANT IS BROKEN." });
     Ok(sound)
-}
-
-/// A spinner on a terminal; plain lines elsewhere.
-fn bar() -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{spinner} {elapsed} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-    ProgressBar::new_spinner().with_style(style)
 }

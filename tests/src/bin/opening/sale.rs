@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::catalog::{Money, NewProduct, Range};
-use indicatif::ProgressBar;
 use store::audit::Audit;
 use store::catalog::Product;
 use tests::auditor;
@@ -14,6 +13,7 @@ use uuid::Uuid;
 
 use crate::Options;
 use crate::counts::Counts;
+use crate::progress::Progress;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -125,13 +125,12 @@ impl Sale {
     /// Shows progress until every buyer has finished; returns the most connections that were open at once.
     pub(crate) async fn watch(
         &self,
-        bar: &ProgressBar,
+        progress: &mut Progress,
         counts: &Arc<Counts>,
         options: &Options,
         patience: Duration,
     ) -> Outcome<i64> {
         let mut most = 0;
-        let mut told = Instant::now();
         let sql = "select (select count(*) from pg_stat_activity where datname = current_database() and usename = 'tirada_app') - 1,
             (select count(*) from orders where product_key = $1 and state = 'queued')";
         while Counts::get(&counts.finished) < u64::from(options.buyers) && self.opens.elapsed() < patience {
@@ -147,12 +146,7 @@ impl Sale {
                 Counts::get(&counts.finished),
                 options.buyers
             );
-            if bar.is_hidden() && told.elapsed() > Duration::from_secs(2) {
-                println!("{line}");
-                told = Instant::now();
-            }
-            bar.set_message(line);
-            bar.tick();
+            progress.show(line);
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         Ok(most)
@@ -183,11 +177,10 @@ impl Sale {
     }
 
     /// Waits until every hold has come back.
-    pub(crate) async fn wait_for_stock(&self, bar: &ProgressBar, patience: Duration) -> Outcome<Returned> {
+    pub(crate) async fn wait_for_stock(&self, progress: &mut Progress, patience: Duration) -> Outcome<Returned> {
         let started = Instant::now();
         let total = self.product.described.range.count;
         let held = total - store::catalog::find_availability(&self.client, self.product.key).await?.counters.available;
-        let mut told = Instant::now();
         loop {
             let available = store::catalog::find_availability(&self.client, self.product.key).await?.counters.available;
             if available == total
@@ -200,12 +193,7 @@ impl Sale {
                 return Ok(Returned { total, held, available, expired_orders: row.get(0), waited: started.elapsed() });
             }
             let line = format!("{} numbers still held", total - available);
-            if bar.is_hidden() && told.elapsed() > Duration::from_secs(10) {
-                println!("{line}");
-                told = Instant::now();
-            }
-            bar.set_message(line);
-            bar.tick();
+            progress.show(line);
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
