@@ -21,6 +21,8 @@ use crate::sale::Sale;
 const POPULAR: i32 = 50;
 /// Tries of one request, with the same key, before a buyer gives up.
 const TRIES: u32 = 60;
+/// Longest wait for an answer, above what a function may take.
+const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// Longest that a buyer follows one order.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -39,7 +41,7 @@ impl Shop {
     pub(crate) fn new(options: &Options, sale: &Sale) -> Result<Self, Box<dyn Error>> {
         let api_url = options.api_url.trim_end_matches('/').to_owned();
         Ok(Self {
-            http: Client::builder().timeout(Duration::from_secs(60)).pool_max_idle_per_host(64).build()?,
+            http: Client::builder().timeout(ANSWER_MAX).pool_max_idle_per_host(64).build()?,
             orders_url: format!("{api_url}/v1/products/{}/orders", sale.product_id()),
             api_url,
             opens: sale.opens(),
@@ -170,9 +172,13 @@ impl Buyer {
         for _ in 0..TRIES {
             Counts::add(&self.counts.asked, 1);
             let started = Instant::now();
-            let Ok(answer) = self.place(wish, key).send().await else {
-                self.pause(1.0).await;
-                continue;
+            let answer = match self.place(wish, key).send().await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    self.counts.refuse(if error.is_timeout() { "no answer in time" } else { "connection lost" });
+                    self.pause(1.0).await;
+                    continue;
+                }
             };
             let (status, replayed) = (answer.status(), answer.headers().contains_key("idempotency-replayed"));
             let wait = retry_after(&answer);
