@@ -18,6 +18,8 @@ def test(options: list[str]) -> int:
     started = postgres.start(postgres.TEST)
     try:
         failed = run_tests(test_environment(bouncer), options)
+        if bouncer and not failed:
+            failed = run_through_pooler(test_environment(bouncer), options)
     finally:
         if started:
             postgres.stop(postgres.TEST)
@@ -43,6 +45,16 @@ def run_tests(environment: dict[str, str], options: list[str]) -> int:
         if failed:
             return failed
     return 0
+
+
+def run_through_pooler(environment: dict[str, str], options: list[str]) -> int:
+    """The database's tests once more, every connection through PgBouncer in transaction mode: the
+    stricter stand-in for RDS Proxy."""
+    say("Once more, through PgBouncer.")
+    runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
+    command = ["cargo", *runner, "-p", "tests", "--test", "it", "--locked", *options]
+    environment = environment | {"TIRADA_TEST_THROUGH_PGBOUNCER": "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def slow() -> int:

@@ -54,7 +54,7 @@ create table products (
         number_count between 1 and 10000000 and first_number >= 0 and first_number + number_count <= 1000000000
     ),
     constraint products_padding_valid check (padding between 0 and 9),
-    constraint products_price_valid check (price_minor >= 0 and currency ~ '^[A-Z]{3}$'),
+    constraint products_price_valid check (price_minor between 0 and 1000000000000 and currency ~ '^[A-Z]{3}$'),
     constraint products_window_valid check (opens_at < closes_at),
     constraint products_hold_valid check (hold_seconds between 5 and 604800),
     constraint products_limits_valid check (

@@ -17,6 +17,7 @@ create table orders (
     hold_seconds integer not null,
     created_at timestamptz not null default now(),
     queue_deadline timestamptz not null,
+    only_held_stock boolean not null,
     numbers integer[] not null default '{}',
     lost_numbers integer[] not null default '{}',
     substitutes integer[] not null default '{}',
@@ -47,6 +48,7 @@ create table orders (
 ) with (fillfactor = 85);
 comment on table orders is 'One buyer''s order of numbers of one product. Only domain knows which state may follow which.';
 comment on column orders.product_key is 'Copied from the product, for narrow indexes.';
+comment on column orders.only_held_stock is 'At acceptance no number was free, some were only held: it gets numbers if holds run out in time.';
 comment on column orders.numbers is 'Numbers the order got. Kept after release: taken_numbers says who owns them now.';
 comment on column orders.queue_deadline is 'After it a queued order is rejected instead of served.';
 comment on column orders.expires_at is 'End of the hold. It alone says whether the order may still be paid.';

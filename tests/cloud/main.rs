@@ -1,5 +1,5 @@
-//! The slow half: the deployed stack, driven from outside. Without the local cloud each test says so and passes;
-//! `python3 -m local slow` brings it up and runs them.
+//! The slow half: the deployed stack, driven from outside. `python3 -m local slow` brings the local cloud up and runs
+//! it; without the cloud it fails, and no other test run includes it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -13,15 +13,10 @@ use tests::seed::{buyers, exact, product, store};
 use tests::{TestDatabase, files, look, seed};
 use uuid::Uuid;
 
-/// A database of this test's own, where there are a server and bootstraps.
-async fn database() -> Option<TestDatabase> {
-    let wanted = std::env::var("TIRADA_LOCAL_CLOUD").is_ok();
-    if std::env::var("TIRADA_TEST_POSTGRES_URL").is_ok() && is_built() {
-        return Some(TestDatabase::new().await);
-    }
-    assert!(!wanted, "bootstraps in target/lambda, or TIRADA_TEST_POSTGRES_URL, are missing");
-    eprintln!("not run: it needs release bootstraps and a Postgres (python3 -m local slow)");
-    None
+/// A database of this test's own, and the certainty that there are bootstraps to run.
+async fn database() -> TestDatabase {
+    assert!(is_built(), "there are no bootstraps in target/lambda (python3 -m local slow)");
+    TestDatabase::new().await
 }
 
 fn batch(product: &Product, orders: &[Uuid]) -> Value {
@@ -45,7 +40,7 @@ fn failed(response: &Value) -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_costs_one_record_of_a_batch() {
     for failpoint in ["sqs.record=1*panic", "reserve.decide=1*panic"] {
-        let Some(database) = database().await else { return };
+        let database = database().await;
         let mut client = database.another_owner().await;
         let product = product(store(&client).await, 100).insert(&mut client).await;
         let mut orders = Vec::new();
@@ -75,7 +70,7 @@ async fn a_panic_costs_one_record_of_a_batch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_costs_one_request() {
-    let Some(database) = database().await else { return };
+    let database = database().await;
     let mut client = database.another_owner().await;
     let tenant = store(&client).await;
     let product = product(tenant, 100).insert(&mut client).await;
@@ -116,7 +111,7 @@ async fn settle(database: &TestDatabase) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_belongs_on_developers_machines_only_stops_the_start() {
-    let Some(database) = database().await else { return };
+    let database = database().await;
     let dev = ("TIRADA_STAGE", "dev");
     for (variables, text) in [
         (vec![dev, ("FAILPOINTS", "http.request=panic"), ("TIRADA_TOKEN_KEYS", r#"{"keys":[]}"#)], "FAILPOINTS"),

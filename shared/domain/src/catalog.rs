@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::limits::{
     HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, NUMBER_MAX, NUMBERS_PER_BUYER_MAX, NUMBERS_PER_CHUNK, NUMBERS_PER_ORDER_MAX,
-    NUMBERS_PER_PRODUCT_MAX, PADDING_MAX,
+    NUMBERS_PER_PRODUCT_MAX, PADDING_MAX, PRICE_MINOR_MAX,
 };
 use crate::orders::InvalidField;
 
@@ -175,7 +175,11 @@ impl NewProduct {
         let last = i64::from(first) + i64::from(count) - 1;
         check(last <= i64::from(NUMBER_MAX), "/count", "the last number must not exceed 999,999,999");
         check((0..=PADDING_MAX).contains(&self.padding), "/padding", "must be 0 to 9 digits");
-        check(self.price.minor >= 0, "/price/amount", "must not be negative");
+        check(
+            (0..=PRICE_MINOR_MAX).contains(&self.price.minor),
+            "/price/amount",
+            "must be 0 to 1,000,000,000,000 minor units",
+        );
         check(is_currency(&self.price.currency), "/price/currency", "must be an ISO 4217 code");
         check(self.opens_at < self.closes_at, "/closes_at", "must be after the opening");
         check(crate::schedule::is_zone(&self.zone), "/zone", "must be an IANA time zone");

@@ -18,13 +18,17 @@ pub const BYTES_PER_CHUNK: usize = 1_024;
 /// Widest padding of a printed number, in digits; `NUMBER_MAX` has nine.
 pub const PADDING_MAX: i16 = 9;
 
+/// Highest price of one number, in minor units: a hundred of them stay far inside an `int8`.
+pub const PRICE_MINOR_MAX: i64 = 1_000_000_000_000;
+
 /// Most numbers one order may ask for, whatever its product allows. Bounds the body, the message and the lock set.
 pub const NUMBERS_PER_ORDER_MAX: i32 = 100;
 
 /// Most numbers one buyer may hold of one product, whatever its product allows.
 pub const NUMBERS_PER_BUYER_MAX: i32 = 100_000;
 
-/// Most orders of one buyer on one product that have not ended. More would let one client fill the queue.
+/// Most orders of one buyer on one product that have not ended. More would let one client fill the queue. Counted
+/// without a lock: requests in flight at the same instant can pass it, by as many as intake runs at once.
 pub const OPEN_ORDERS_MAX: i64 = 10;
 
 /// Largest request body, in bytes. A hundred nine-digit numbers fit several times over.

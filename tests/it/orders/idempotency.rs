@@ -52,7 +52,8 @@ async fn the_same_key_in_parallel_makes_one_order() {
         assert_eq!(accepted.len(), 1, "round {round}: {answers:?}");
         for (_, placed) in &answers {
             assert!(
-                matches!(placed, Placed::Accepted { .. }) || *placed == Placed::Replayed { id: accepted[0] },
+                matches!(placed, Placed::Accepted { .. })
+                    || *placed == Placed::Replayed { id: accepted[0], only_held_stock: false },
                 "round {round}: {placed:?}"
             );
         }
@@ -70,7 +71,7 @@ async fn the_key_belongs_to_the_content_the_buyer_and_the_product() {
     let (id, first) = with_key(&client, &product, buyer, &exact(&[3, 4]), "k").await;
     assert!(matches!(first, Placed::Accepted { .. }));
     let again = with_key(&client, &product, buyer, &exact(&[4, 3]), "k").await.1;
-    assert_eq!(again, Placed::Replayed { id }, "the order of the numbers does not matter");
+    assert_eq!(again, Placed::Replayed { id, only_held_stock: false }, "the order of the numbers does not matter");
     let reused = refused(Reason::KeyReused);
     assert_eq!(with_key(&client, &product, buyer, &exact(&[3, 5]), "k").await.1, reused);
     assert_eq!(with_key(&client, &other_product, buyer, &exact(&[3, 4]), "k").await.1, reused);
@@ -92,7 +93,10 @@ async fn a_refusal_does_not_use_the_key_up() {
     assert!(matches!(second, Placed::Accepted { .. }), "{second:?}");
     // From now on the first answer stands, whatever the sale has come to.
     change(&database, "update products set closes_at = now()", 1).await;
-    assert_eq!(with_key(&client, &product, buyer, &exact(&[3]), "k").await.1, Placed::Replayed { id });
+    assert_eq!(
+        with_key(&client, &product, buyer, &exact(&[3]), "k").await.1,
+        Placed::Replayed { id, only_held_stock: false }
+    );
     assert_eq!(with_key(&client, &product, buyer, &exact(&[4]), "k").await.1, refused(Reason::KeyReused));
     assert_eq!(with_key(&client, &product, buyer, &exact(&[4]), "l").await.1, refused(Reason::SaleClosed));
     database.finish_under_way().await;
@@ -112,6 +116,6 @@ async fn a_twin_that_does_not_commit_in_time_is_in_flight() {
     assert_eq!(second, Placed::Refused { reason: Reason::KeyInFlight, retry_after });
     twin.batch_execute("commit").await.unwrap();
     let third = with_key(&app.client().await.unwrap(), &product, buyer, &exact(&[3]), "k").await.1;
-    assert_eq!(third, Placed::Replayed { id });
+    assert_eq!(third, Placed::Replayed { id, only_held_stock: false });
     database.finish_under_way().await;
 }

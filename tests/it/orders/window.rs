@@ -24,7 +24,7 @@ async fn nothing_is_accepted_before_the_opening_and_everything_from_then_on() {
     let accepted_at = loop {
         let before = now(&client).await.unwrap();
         match try_order(&client, &product, buyer, &exact(&[1])).await.1 {
-            Placed::Accepted { created_at } => break created_at,
+            Placed::Accepted { created_at, .. } => break created_at,
             Placed::Refused { reason, retry_after } => {
                 refused += 1;
                 assert_eq!(reason, Reason::NotOpen);
@@ -50,7 +50,7 @@ async fn nothing_is_accepted_from_the_closing_on() {
     let mut accepted = 0;
     loop {
         match try_order(&client, &product, buyers(1)[0], &exact(&[1])).await.1 {
-            Placed::Accepted { created_at } => {
+            Placed::Accepted { created_at, .. } => {
                 accepted += 1;
                 assert!(created_at < closes_at, "{created_at} {closes_at}");
             }

@@ -64,6 +64,8 @@ pub(crate) struct OrderBody {
     /// The same as they are printed.
     #[schema(example = json!(["000042"]))]
     labels: Vec<String>,
+    /// No number was free when the order was accepted: it gets some only if holds run out in time.
+    only_held_stock: bool,
     /// Exact numbers that others had.
     lost_numbers: Vec<i32>,
     /// Which of `numbers` stand in for lost ones.
@@ -124,6 +126,7 @@ impl From<Order> for OrderBody {
             requested: Requested { numbers, quantity, fallback },
             labels: order.numbers.iter().map(|number| Range::label(*number, order.padding)).collect(),
             numbers: order.numbers,
+            only_held_stock: order.only_held_stock,
             lost_numbers: order.lost_numbers,
             substitutes: order.substitutes,
             suggestions: order.suggestions,
@@ -173,6 +176,7 @@ pub(crate) mod tests {
             created_at,
             queue_deadline: created_at + Duration::from_secs(900),
             numbers: vec![],
+            only_held_stock: false,
             lost_numbers: vec![],
             substitutes: vec![],
             suggestions: vec![],
@@ -196,7 +200,7 @@ pub(crate) mod tests {
             json!({
                 "id": Uuid::from_u128(7), "product_id": Uuid::from_u128(3), "state": "queued",
                 "requested": {"numbers": [7, 77], "quantity": 1, "fallback": "replace"},
-                "numbers": [], "labels": [], "lost_numbers": [], "substitutes": [], "suggestions": [],
+                "only_held_stock": false, "numbers": [], "labels": [], "lost_numbers": [], "substitutes": [], "suggestions": [],
                 "reason": null, "unit_price": {"amount": "1000", "currency": "BRL"}, "total": null,
                 "created_at": "1970-01-01T00:00:00Z", "expires_at": null, "cancel_requested": false,
                 "place": {"position": 12, "or_more": false, "estimate_seconds": 10}, "poll_after": 2, "version": 1,

@@ -47,6 +47,8 @@ pub(crate) struct OrderAccepted {
     location: String,
     /// Seconds to wait before the first look.
     poll_after: u64,
+    /// No number was free when the order was accepted: it gets some only if holds run out in time.
+    only_held_stock: bool,
 }
 
 /// Place an order.
@@ -84,11 +86,13 @@ pub(crate) async fn place(
     let (tenant_id, buyer_id) = (buyer.tenant_id, buyer.buyer_id);
     let order = NewOrder { id: Uuid::now_v7(), product_id, tenant_id, buyer_id, request: &request, key: key.as_str() };
     match record(&state, &order).await? {
-        Placed::Accepted { .. } => {
+        Placed::Accepted { only_held_stock, .. } => {
             state.publish(Queue::ReserveNumbers, order.id, OrderMessage::new(order.id, product_id, tenant_id)).await;
-            Ok(accepted(order.id))
+            Ok(accepted(order.id, only_held_stock))
         }
-        Placed::Replayed { id } => Ok(([(IDEMPOTENCY_REPLAYED, "true")], accepted(id)).into_response()),
+        Placed::Replayed { id, only_held_stock } => {
+            Ok(([(IDEMPOTENCY_REPLAYED, "true")], accepted(id, only_held_stock)).into_response())
+        }
         Placed::Refused { reason, retry_after } => Err(refused(reason, retry_after)),
     }
 }
@@ -107,16 +111,21 @@ async fn record(state: &State, order: &NewOrder<'_>) -> domain::Result<Placed> {
     Ok(placed)
 }
 
-fn accepted(id: Uuid) -> Response {
+fn accepted(id: Uuid, only_held_stock: bool) -> Response {
     let location = format!("/v1/orders/{id}");
     let poll_after = POLL_AFTER_MIN.as_secs();
     let headers = [(LOCATION, location.clone()), (RETRY_AFTER, poll_after.to_string())];
-    (StatusCode::ACCEPTED, headers, Json(OrderAccepted { id, location, poll_after })).into_response()
+    (StatusCode::ACCEPTED, headers, Json(OrderAccepted { id, location, poll_after, only_held_stock })).into_response()
 }
 
 fn refused(reason: Reason, retry_after: Option<Duration>) -> Problem {
     match retry_after {
-        Some(wait) => Problem::new(reason).with_retry_after(u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX)),
+        Some(wait) => Problem::new(reason).with_retry_after(whole_seconds(wait)),
         None => Problem::new(reason),
     }
+}
+
+/// Rounded up, so that whoever waits so long is not early.
+fn whole_seconds(wait: Duration) -> u32 {
+    u32::try_from(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).unwrap_or(u32::MAX)
 }

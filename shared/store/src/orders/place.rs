@@ -38,11 +38,15 @@ pub enum Placed {
     Accepted {
         /// The database's time of the order.
         created_at: OffsetDateTime,
+        /// No number was free, some were only held.
+        only_held_stock: bool,
     },
     /// The same request was recorded before under this key.
     Replayed {
         /// The order of the first request.
         id: Uuid,
+        /// As it was then.
+        only_held_stock: bool,
     },
     /// Not recorded; nothing changed.
     Refused {
@@ -65,7 +69,7 @@ pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) ->
     // Twice, because the sale may change between the insert and the look at the reason: at the very opening it does.
     for _ in 0..2 {
         match insert(client, order, published).await {
-            Ok(Some(created_at)) => return Ok(Placed::Accepted { created_at }),
+            Ok(Some(accepted)) => return Ok(accepted),
             Ok(None) => {
                 if let Some(replay) = replay(client, order).await? {
                     return Ok(replay);
@@ -90,15 +94,16 @@ async fn insert(
     client: &Client,
     order: &NewOrder<'_>,
     published: &[Uuid],
-) -> std::result::Result<Option<OffsetDateTime>, tokio_postgres::Error> {
+) -> std::result::Result<Option<Placed>, tokio_postgres::Error> {
     let sql = "with acknowledged as (
             delete from outbox where id in (select id from outbox where id = any($1) for no key update skip locked)
         ), placed as (
             insert into orders (id, tenant_id, product_id, product_key, buyer_id, state, requested_numbers,
                 requested_quantity, fallback, idempotency_key, fingerprint, unit_price_minor, currency, hold_seconds,
-                queue_deadline)
+                queue_deadline, only_held_stock)
             select $2, p.tenant_id, p.id, p.key, $5, 'queued', $6, $7, $8, $9, $10, p.price_minor, p.currency,
-                p.hold_seconds, now() + make_interval(secs => $11)
+                p.hold_seconds, now() + make_interval(secs => $11),
+                not exists (select from number_chunks c where c.product_key = p.key and c.available > 0)
             from products p join tenants t on t.id = p.tenant_id cross join platform
             where p.id = $3 and p.tenant_id = $4
                 and p.opens_at <= now() and now() < p.closes_at
@@ -112,14 +117,14 @@ async fn insert(
                     limit $15) as open)
                 and exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
             on conflict on constraint orders_idempotency_key_unique do nothing
-            returning id, tenant_id, product_id, created_at
+            returning id, tenant_id, product_id, created_at, only_held_stock
         ), recorded as (
             insert into order_events (order_id, version, to_state, cause) select id, 1, 'queued', 'buyer' from placed
         ), owed as (
             insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
             select id, $16, tenant_id, product_id, id, now() + make_interval(secs => $17) from placed
         )
-        select created_at from placed";
+        select created_at, only_held_stock from placed";
     let request = order.request;
     // With no exact numbers these bounds hold for every product.
     let smallest = request.numbers().first().copied().unwrap_or(i32::MAX);
@@ -148,7 +153,13 @@ async fn insert(
             ],
         )
         .await?;
-    row.map(|row| row.try_get("created_at")).transpose()
+    row.map(|row| {
+        Ok(Placed::Accepted {
+            created_at: row.try_get("created_at")?,
+            only_held_stock: row.try_get("only_held_stock")?,
+        })
+    })
+    .transpose()
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a deadline is far below 2^52 seconds")]
@@ -161,13 +172,13 @@ fn seconds(whole: i64) -> f64 {
 /// # Errors
 /// Busy or fault from the database.
 pub async fn replay(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
-    let sql = "select id, fingerprint from orders where tenant_id = $1 and buyer_id = $2 and idempotency_key = $3";
+    let sql = "select id, fingerprint, only_held_stock from orders where tenant_id = $1 and buyer_id = $2 and idempotency_key = $3";
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] =
         [(&order.tenant_id, UUID), (&order.buyer_id, UUID), (&order.key, TEXT)];
     let Some(row) = client.query_typed_opt(sql, &params).await.map_err(from_postgres)? else { return Ok(None) };
     let fingerprint: &[u8] = column(&row, "fingerprint")?;
     if fingerprint == order.request.fingerprint(order.product_id) {
-        Ok(Some(Placed::Replayed { id: column(&row, "id")? }))
+        Ok(Some(Placed::Replayed { id: column(&row, "id")?, only_held_stock: column(&row, "only_held_stock")? }))
     } else {
         Ok(Some(Placed::Refused { reason: Reason::KeyReused, retry_after: None }))
     }

@@ -47,6 +47,8 @@ pub struct Order {
     pub created_at: OffsetDateTime,
     /// When it is given up if still queued.
     pub queue_deadline: OffsetDateTime,
+    /// At its acceptance no number was free, some were only held.
+    pub only_held_stock: bool,
     /// Numbers it got.
     pub numbers: Vec<i32>,
     /// Exact numbers that others had.
@@ -69,7 +71,7 @@ pub struct Order {
 
 const COLUMNS: &str =
     "o.id, o.tenant_id, o.product_id, o.product_key, p.padding, o.buyer_id, o.state, o.requested_numbers,
-    o.requested_quantity, o.fallback, o.unit_price_minor, o.currency, o.total_minor, o.created_at, o.queue_deadline,
+    o.requested_quantity, o.fallback, o.unit_price_minor, o.currency, o.total_minor, o.created_at, o.queue_deadline, o.only_held_stock,
     o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.reason, o.expires_at, o.cancel_requested_at, o.version,
     now() as read_at";
 
@@ -207,6 +209,7 @@ fn order_from(row: &Row) -> Result<Order> {
         total_minor: column(row, "total_minor")?,
         created_at: column(row, "created_at")?,
         queue_deadline: column(row, "queue_deadline")?,
+        only_held_stock: column(row, "only_held_stock")?,
         numbers: column(row, "numbers")?,
         lost_numbers: column(row, "lost_numbers")?,
         substitutes: column(row, "substitutes")?,

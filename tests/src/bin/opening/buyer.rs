@@ -21,6 +21,8 @@ use crate::sale::Sale;
 const POPULAR: i32 = 50;
 /// Tries of one request, with the same key, before a buyer gives up.
 const TRIES: u32 = 60;
+/// What stands for a code where the gateway itself answered: it has no problem document.
+const NOT_OURS: &str = "gateway busy";
 /// Longest wait for an answer, above what a function may take.
 const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// Longest that a buyer follows one order.
@@ -213,14 +215,16 @@ impl Buyer {
         for _ in 0..TRIES {
             let url = format!("{}{location}/cancellations", self.shop.api_url);
             let request = self.shop.http.post(url).bearer_auth(&self.token).header("Idempotency-Key", &key);
-            match request.send().await.map(|answer| answer.status()) {
-                Ok(StatusCode::ACCEPTED) => return,
-                Ok(StatusCode::CONFLICT) | Err(_) => self.pause(1.0).await,
-                Ok(status) if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                    self.pause(1.0).await
+            if let Ok(answer) = request.send().await {
+                let status = answer.status();
+                let code = code_of(answer.json().await.unwrap_or_default());
+                // Too late to cancel is an answer; only busy is worth another try.
+                let again = ["busy", "key-in-flight", "unavailable", NOT_OURS].contains(&code.as_str());
+                if status == StatusCode::ACCEPTED || !again {
+                    return;
                 }
-                Ok(_) => return,
             }
+            self.pause(1.0).await;
         }
     }
 
@@ -236,11 +240,7 @@ impl Buyer {
             wait = retry_after(&answer).unwrap_or(2.0);
             let Ok(order) = answer.json::<Value>().await else { continue };
             match status {
-                StatusCode::OK => {
-                    if self.saw(&order) {
-                        return Some(order);
-                    }
-                }
+                StatusCode::OK if self.saw(&order) => return Some(order),
                 StatusCode::NOT_FOUND => {
                     self.counts.lose(format!("{location} was accepted and is gone"));
                     return None;
@@ -275,8 +275,7 @@ impl Buyer {
 }
 
 fn code_of(body: Value) -> String {
-    // The gateway's own answers have no problem document.
-    body["code"].as_str().unwrap_or("gateway busy").to_owned()
+    body["code"].as_str().unwrap_or(NOT_OURS).to_owned()
 }
 
 fn retry_after(answer: &reqwest::Response) -> Option<f64> {
