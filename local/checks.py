@@ -60,11 +60,11 @@ def run_through_pooler(environment: dict[str, str], options: list[str]) -> int:
 def slow() -> int:
     """The tests that want the whole local cloud. It is left up for a look; `down` ends it."""
     cloud.up()
-    command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
     # Panics are provoked in bootstraps over databases of their own.
-    database = {"TIRADA_TEST_POSTGRES_URL": postgres.TEST.url()}
     started = postgres.start(postgres.TEST)
     try:
+        database = {"TIRADA_TEST_POSTGRES_URL": postgres.TEST.url()}
+        command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
         environment = os.environ | cloud.environment() | database
         return subprocess.run(command, cwd=ROOT, env=environment).returncode
     finally:

@@ -18,6 +18,9 @@ pub(crate) static RELEASE_QUEUE: tokio::sync::Mutex<()> = tokio::sync::Mutex::co
 /// How long something that should happen may take.
 const PATIENCE: Duration = Duration::from_secs(45);
 
+/// Tries of one request while the gateway is busy.
+const TRIES: u32 = 40;
+
 /// The deployed stack, with a store and a product for one test.
 pub(crate) struct Cloud {
     pub(crate) client: Client,
@@ -90,10 +93,19 @@ impl Cloud {
         self.product.described.id
     }
 
+    /// Sends, and sends again where the gateway itself was busy, as every client must: its own answers have no problem
+    /// document.
     async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
-        let answer = request.send().await.unwrap();
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Answer { status, headers, body: answer.bytes().await.unwrap().to_vec() }
+        for _ in 0..TRIES {
+            let answer = request.try_clone().unwrap().send().await.unwrap();
+            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+            let ours = headers.get("content-type").is_some_and(|kind| kind == "application/problem+json");
+            if !matches!(status, 429 | 503) || ours {
+                return Answer { status, headers, body: answer.bytes().await.unwrap().to_vec() };
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("the gateway was busy {TRIES} times");
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
