@@ -1,17 +1,20 @@
 //! Numbers change hands here, and only here: reserve, release, block, mend.
 
 mod block;
+mod give_back;
 mod locks;
 mod mend;
 mod release;
 mod reserve;
+mod sweep;
 mod writes;
 
 pub use block::{block, unblock};
 pub(crate) use mend::describe;
 pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
-pub use release::{Sweep, find_due_products, release, sweep, sweep_lag};
+pub use release::release;
 pub use reserve::{Served, reserve};
+pub use sweep::{Sweep, find_due_products, sweep, sweep_lag};
 
 use domain::Error;
 

@@ -1,0 +1,141 @@
+//! The expiry sweep: numbers whose hold ran out go back to stock, and those of lost cancellations.
+
+use std::time::Duration;
+
+use domain::catalog::Reserving;
+use domain::limits::{ORDERS_PER_SWEEP_MAX, OUTBOX_BACKOFF_MAX, PARKED_FOR};
+use domain::{Error, Result};
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::catalog::{Product, find_product};
+use crate::errors::from_postgres;
+use crate::findings::{NewFinding, record};
+use crate::numbers::Failure;
+use crate::numbers::give_back::{Held, give_back, held_from};
+use crate::numbers::mend::mend_chunks;
+use crate::rows::column;
+use crate::switches;
+use crate::types::{FLOAT8, INT4, INT8, UUID, UUIDS};
+
+/// Products with holds that are due for the sweep, and whose numbers may change hands.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn find_due_products(client: &Client) -> Result<Vec<Product>> {
+    let sql = "select p.id from products p where p.reserving = 'on' and exists (
+        select from orders o where o.product_key = p.key and o.state = 'reserved' and o.sweep_at <= now())";
+    let rows = client.query_typed(sql, &[]).await.map_err(from_postgres)?;
+    let mut products = Vec::new();
+    for row in &rows {
+        products.extend(find_product(client, column(row, "id")?).await?);
+    }
+    Ok(products)
+}
+
+/// What one sweep pass did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Orders whose numbers went back.
+    pub orders: u64,
+    /// Numbers that went back.
+    pub numbers: u64,
+    /// Orders that failed; each is tried again later, alone if need be.
+    pub failed: u64,
+}
+
+/// Frees due holds of one product: one bounded transaction, or order by order when that fails, so that one poisoned
+/// order costs only itself. It gets a later try, and more distance with every failure.
+///
+/// # Errors
+/// Busy when the database is; then nothing is known to have changed.
+pub async fn sweep(client: &mut Client, product: &Product) -> Result<Sweep> {
+    match pass(client, product, &due(client, product.key).await?).await {
+        Ok(swept) => Ok(swept),
+        Err(Failure::Error(error @ Error::Busy(_))) => Err(error),
+        Err(failure) => {
+            if let Failure::Disagreement(chunks) = &failure {
+                mend_chunks(client, product, chunks).await?;
+            }
+            tracing::warn!(product.id = %product.described.id, error = failure.into_error().chain(), "sweeping order by order");
+            one_by_one(client, product).await
+        }
+    }
+}
+
+async fn one_by_one(client: &mut Client, product: &Product) -> Result<Sweep> {
+    let mut total = Sweep::default();
+    for id in due(client, product.key).await? {
+        match pass(client, product, &[id]).await {
+            Ok(swept) => {
+                total.orders += swept.orders;
+                total.numbers += swept.numbers;
+            }
+            Err(Failure::Error(error @ Error::Busy(_))) => return Err(error),
+            Err(failure) => {
+                let detail = format!("order {id} cannot be released: {}", failure.into_error().chain());
+                postpone(client, id).await?;
+                let (product_key, chunk, invariant) = (product.key, None, "I5");
+                record(client, &NewFinding { product_key, chunk, invariant, detail: &detail, resolved: false }).await?;
+                total.failed += 1;
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// Due orders, longest overdue first.
+async fn due(client: &Client, product_key: i32) -> Result<Vec<Uuid>> {
+    let sql = "select id from orders where product_key = $1 and state = 'reserved' and sweep_at <= now()
+        order by sweep_at limit $2";
+    let rows =
+        client.query_typed(sql, &[(&product_key, INT4), (&ORDERS_PER_SWEEP_MAX, INT8)]).await.map_err(from_postgres)?;
+    rows.iter().map(|row| column(row, "id")).collect()
+}
+
+async fn pass(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::result::Result<Sweep, Failure> {
+    let tx = client.transaction().await?;
+    // The seam for payments: orders in `paying` are not here, because their gateway has to be asked first.
+    let sql = "select id, buyer_id, numbers, cancel_requested_at is not null as cancelled from orders
+        where id = any($1) and state = 'reserved' and sweep_at <= now()
+            and (expires_at <= now() or cancel_requested_at is not null)
+        order by id for no key update skip locked";
+    let rows = tx.query_typed(sql, &[(&ids, UUIDS)]).await?;
+    let held: Vec<Held> = rows.iter().map(held_from).collect::<Result<_>>()?;
+    if held.is_empty() || switches::reserving(&tx, product.key).await? == Reserving::Halted {
+        return Ok(Sweep::default());
+    }
+    give_back(&tx, product, &held, "expire-reservations").await?;
+    fail::fail_point!("expire.before_commit");
+    tx.commit().await?;
+    let numbers = held.iter().map(|order| order.numbers.len() as u64).sum();
+    Ok(Sweep { orders: held.len() as u64, numbers, failed: 0 })
+}
+
+async fn postpone(client: &Client, id: Uuid) -> Result<()> {
+    let sql = "update orders set sweep_attempts = least(sweep_attempts + 1, 1000),
+            sweep_at = now() + make_interval(secs => least($2, $3 * power(2, least(sweep_attempts, 10))))
+        where id = $1 and state = 'reserved'";
+    let params: [(&(dyn ToSql + Sync), _); 3] =
+        [(&id, UUID), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8), (&PARKED_FOR.as_secs_f64(), FLOAT8)];
+    client.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// How long the most overdue hold has been overdue; none when nothing is due. Halted products do not count: their
+/// holds wait for the operator.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn sweep_lag(client: &Client) -> Result<Option<Duration>> {
+    let sql = "select extract(epoch from now() - min(due.expires_at))::float8 as seconds
+        from products p cross join lateral (
+            select expires_at from orders
+            where product_key = p.key and state in ('reserved', 'paying') and sweep_at <= now() and expires_at <= now()
+            order by sweep_at limit 1) as due
+        where p.reserving = 'on'";
+    let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
+    let seconds: Option<f64> = column(&row, "seconds")?;
+    Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok()))
+}
