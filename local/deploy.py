@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tempfile
 
 from . import emulator, parameters, processes, tools
-from .settings import LOGS, ROOT, STACK, Failure, aws_environment
+from .settings import HOME, LOGS, ROOT, STACK, Failure, aws_environment
 
 NAME = "tirada-local"  # as samconfig.toml names it
 
@@ -18,8 +19,10 @@ def deploy() -> None:
     command = [str(tools.binary("deploy", "sam")), "deploy", "--config-env", "local"]
     command += ["--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar"]
     log = LOGS / "deploy.log"
-    with log.open("w") as out:
-        options = {"cwd": ROOT, "env": aws_environment(), "stdout": out, "stderr": out}
+    # The SAM CLI leaves its temporary folders behind.
+    with log.open("w") as out, tempfile.TemporaryDirectory(dir=HOME) as folder:
+        environment = aws_environment() | {"TMPDIR": folder}
+        options = {"cwd": ROOT, "env": environment, "stdout": out, "stderr": out}
         try:
             processes.run(command, "sam deploy", **options)
         except Failure as failure:
