@@ -2,6 +2,7 @@
 
 mod block;
 mod cancel;
+mod decided;
 mod expiry;
 mod halted;
 mod late;

@@ -29,6 +29,8 @@ pub struct Store {
 pub struct Product {
     /// Small key for the wide tables.
     pub key: i32,
+    /// Slug of its store.
+    pub store: String,
     /// What the seller described.
     pub described: NewProduct,
     /// Whether new orders are accepted, by the product's own switch.
@@ -134,7 +136,7 @@ async fn insert_chunks(tx: &tokio_postgres::Transaction<'_>, product_key: i32, r
 
 const PRODUCT_COLUMNS: &str = "id, key, tenant_id, campaign, name, first_number, number_count, padding, price_minor,
     currency, opens_at, closes_at, zone, hold_seconds, numbers_per_order_max, numbers_per_buyer_max, intake, reserving,
-    version";
+    version, (select slug from tenants where id = products.tenant_id) as store";
 
 /// The product with this id.
 ///
@@ -265,6 +267,7 @@ fn store_from(row: &Row) -> Result<Store> {
 fn product_from(row: &Row) -> Result<Product> {
     Ok(Product {
         key: column(row, "key")?,
+        store: column(row, "store")?,
         described: NewProduct {
             id: column(row, "id")?,
             tenant_id: column(row, "tenant_id")?,

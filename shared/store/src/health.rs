@@ -72,6 +72,48 @@ pub async fn measure_queues(client: &Client) -> Result<Option<Duration>> {
     Ok(age(column(&row, "seconds")?))
 }
 
+/// A product's stock, for the metrics.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stock {
+    /// Slug of its store.
+    pub store: String,
+    /// Its campaign.
+    pub campaign: String,
+    /// Numbers free to take.
+    pub available: i64,
+    /// Numbers held for a payment.
+    pub held: i64,
+    /// Age of the oldest hold; none when nothing is held.
+    pub oldest_hold: Option<Duration>,
+}
+
+/// Stock of products that are on sale, or were within the last day; `limit` at most, latest opening first.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_stock(client: &Client, limit: i64) -> Result<Vec<Stock>> {
+    let sql = "select t.slug, p.campaign, stock.available, stock.held, (
+                select extract(epoch from now() - (o.expires_at - make_interval(secs => o.hold_seconds)))::float8
+                from orders o where o.product_key = p.key and o.state in ('reserved', 'paying')
+                order by o.sweep_at limit 1) as oldest
+        from products p join tenants t on t.id = p.tenant_id cross join lateral (
+            select sum(available)::int8 as available, sum(reserved)::int8 as held
+            from number_chunks where product_key = p.key) as stock
+        where p.opens_at <= now() and p.closes_at > now() - interval '1 day'
+        order by p.opens_at desc limit $1";
+    let stock = |row| {
+        Ok(Stock {
+            store: column(row, "slug")?,
+            campaign: column(row, "campaign")?,
+            available: column(row, "available")?,
+            held: column(row, "held")?,
+            oldest_hold: age(column(row, "oldest")?),
+        })
+    };
+    let rows = client.query_typed(sql, &[(&limit, INT8)]).await.map_err(from_postgres)?;
+    rows.iter().map(stock).collect()
+}
+
 /// Measures the outbox; returns the age of its oldest row.
 ///
 /// # Errors

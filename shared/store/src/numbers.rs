@@ -13,7 +13,7 @@ pub use block::{block, unblock};
 pub(crate) use mend::describe;
 pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
 pub use release::release;
-pub use reserve::{Served, reserve};
+pub use reserve::{Decided, Group, Served, reserve};
 pub use sweep::{Sweep, find_due_products, sweep, sweep_lag};
 
 use domain::Error;

@@ -36,7 +36,8 @@ pub(crate) fn snapshot() -> Snapshot {
         numbers_per_order_max: 5,
         numbers_per_buyer_max: 10,
     };
-    let product = Product { key: 3, described, intake: Intake::Open, reserving: Reserving::On, version: 2 };
+    let product =
+        Product { key: 3, store: "lima".into(), described, intake: Intake::Open, reserving: Reserving::On, version: 2 };
     let counters = Counters { available: 9_999, reserved: 1, ..Counters::default() };
     let availability = Availability { counters, version: 9 };
     Snapshot { product, intake: Intake::Open, availability, buckets: Arc::new(buckets::count(range, &[])) }

@@ -11,8 +11,8 @@ use domain::Reason;
 use domain::limits::POLL_AFTER_MIN;
 use domain::messages::{OrderMessage, Queue};
 use domain::orders::{Fallback, Request};
-use edge::Problem;
 use edge::http::{BuyerAuth, IDEMPOTENCY_REPLAYED, IdempotencyKey, JsonBody, PathParams};
+use edge::{Problem, metrics};
 use serde::{Deserialize, Serialize};
 use store::orders::{NewOrder, Placed};
 use utoipa::ToSchema;
@@ -87,6 +87,7 @@ pub(crate) async fn place(
     let order = NewOrder { id: Uuid::now_v7(), product_id, tenant_id, buyer_id, request: &request, key: key.as_str() };
     match record(&state, &order).await? {
         Placed::Accepted { only_held_stock, .. } => {
+            metrics::count("orders_accepted", &[]);
             state.publish(Queue::ReserveNumbers, order.id, OrderMessage::new(order.id, product_id, tenant_id)).await;
             Ok(accepted(order.id, only_held_stock))
         }

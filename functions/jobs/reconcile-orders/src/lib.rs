@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use domain::Result;
 use edge::Deadline;
-use edge::metrics::{self, Metric, Unit};
+use edge::metrics::{self, Dimension, Metric, Unit};
 use edge::queue::MessageQueue;
 use serde::Serialize;
 use store::{Database, audit, findings, health, orders, outbox, prune};
+
+/// Products whose stock one run measures.
+const PRODUCTS_MEASURED_MAX: i64 = 200;
 
 /// What one run did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -81,6 +84,9 @@ async fn measure(database: &Database, report: &mut Report) -> Result<()> {
     let client = database.client().await?;
     report.outbox_age_ms = millis(health::measure_outbox(&client).await?);
     report.queue_age_ms = millis(health::measure_queues(&client).await?);
+    for stock in health::list_stock(&client, PRODUCTS_MEASURED_MAX).await? {
+        emit_stock(&stock);
+    }
     Ok(())
 }
 
@@ -114,5 +120,18 @@ pub fn emit(report: &Report) {
             metric("reconcile_steps_failed", report.failed_steps.len() as f64, Unit::Count),
         ],
         &[],
+    );
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a product has at most ten million numbers")]
+fn emit_stock(stock: &health::Stock) {
+    let metric = |name, value, unit| Metric { name, value, unit };
+    metrics::emit(
+        &[
+            metric("numbers_available", stock.available as f64, Unit::Count),
+            metric("numbers_held", stock.held as f64, Unit::Count),
+            metric("oldest_hold_ms", millis(stock.oldest_hold) as f64, Unit::Milliseconds),
+        ],
+        &[(Dimension::Store, &stock.store), (Dimension::Campaign, &stock.campaign)],
     );
 }

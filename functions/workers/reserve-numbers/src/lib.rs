@@ -2,15 +2,15 @@
 
 mod groups;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use domain::limits::HEALTH_CACHE;
 use domain::messages::Queue;
 use edge::Deadline;
-use edge::metrics::{self, Metric, Unit};
+use edge::metrics::{self, Dimension, Metric, Unit};
 use edge::queue::MessageQueue;
 use edge::sqs::{Outcome, Record, run_batch};
 use rand::SeedableRng;
@@ -96,7 +96,10 @@ async fn serve_group(state: &State, group: &Group, rng: &mut StdRng) -> Vec<(Uui
         Ok::<_, domain::Error>(served)
     });
     match work.await {
-        Ok(Ok(served)) => served.into_iter().map(|(id, served)| (id, outcome(served))).collect(),
+        Ok(Ok(group)) => {
+            measure_group(&group);
+            group.served.into_iter().map(|(id, served)| (id, outcome(served))).collect()
+        }
         Ok(Err(error)) => {
             tracing::warn!(product.id = %group.product_id, orders = group.orders.len(), error.message = error.chain(), "group not served");
             Vec::new()
@@ -126,4 +129,31 @@ fn measure(records: usize, started: Instant) {
         ],
         &[],
     );
+}
+
+/// One line per outcome: how many orders, how many numbers, and the longest wait.
+fn measure_group(group: &store::numbers::Group) {
+    let mut outcomes: BTreeMap<&str, (u32, u32, Duration)> = BTreeMap::new();
+    for decided in &group.decided {
+        let (orders, numbers, wait) = outcomes.entry(decided.outcome).or_default();
+        *orders += 1;
+        *numbers += u32::try_from(decided.numbers).unwrap_or(u32::MAX);
+        *wait = decided.queued.max(*wait);
+    }
+    for (outcome, (orders, numbers, wait)) in outcomes {
+        let dimensions = [
+            (Dimension::Store, group.store.as_str()),
+            (Dimension::Campaign, &group.campaign),
+            (Dimension::Outcome, outcome),
+        ];
+        let metric = |name, value, unit| Metric { name, value, unit };
+        metrics::emit(
+            &[
+                metric("orders_decided", f64::from(orders), Unit::Count),
+                metric("numbers_decided", f64::from(numbers), Unit::Count),
+                metric("queued_max_ms", wait.as_secs_f64() * 1_000.0, Unit::Milliseconds),
+            ],
+            &dimensions,
+        );
+    }
 }

@@ -2,8 +2,9 @@
 
 mod orders;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use domain::Result;
 use domain::catalog::{Range, Reserving};
@@ -36,6 +37,37 @@ pub enum Served {
     Unknown,
 }
 
+/// One decision, for the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decided {
+    /// `reserved`, or the code of the reason why not.
+    pub outcome: &'static str,
+    /// Numbers it got.
+    pub numbers: usize,
+    /// How long it waited.
+    pub queued: Duration,
+}
+
+/// What a call did with a group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Group {
+    /// What became of each order.
+    pub served: Vec<(Uuid, Served)>,
+    /// What was decided now.
+    pub decided: Vec<Decided>,
+    /// Slug of the product's store.
+    pub store: String,
+    /// The product's campaign.
+    pub campaign: String,
+}
+
+impl Group {
+    fn extend(&mut self, other: Self) {
+        self.served.extend(other.served);
+        self.decided.extend(other.decided);
+    }
+}
+
 /// Decides orders of one product: at most `ORDERS_PER_TRANSACTION_MAX` of them.
 ///
 /// When bits and rows turn out to disagree, the chunks in question are mended and the group is decided again; should
@@ -44,38 +76,30 @@ pub enum Served {
 ///
 /// # Errors
 /// Busy or fault; then nothing of the group was changed, or it is unknown whether it was.
-pub async fn reserve(
-    client: &mut Client,
-    product_id: Uuid,
-    order_ids: &[Uuid],
-    rng: &mut StdRng,
-) -> Result<Vec<(Uuid, Served)>> {
+pub async fn reserve(client: &mut Client, product_id: Uuid, order_ids: &[Uuid], rng: &mut StdRng) -> Result<Group> {
     let Some(product) = find_product(client, product_id).await? else {
-        return Ok(order_ids.iter().map(|id| (*id, Served::Unknown)).collect());
+        let served = order_ids.iter().map(|id| (*id, Served::Unknown)).collect();
+        return Ok(Group { served, ..Group::default() });
     };
-    match mending(client, &product, order_ids, rng).await {
+    let group = match mending(client, &product, order_ids, rng).await {
         Err(failure) if failure.is_about_data() => one_by_one(client, &product, order_ids, rng).await,
-        other => other.map_err(Failure::into_error),
-    }
+        other => other.map_err(Failure::into_error)?,
+    };
+    Ok(Group { store: product.store, campaign: product.described.campaign, ..group })
 }
 
-async fn one_by_one(
-    client: &mut Client,
-    product: &Product,
-    order_ids: &[Uuid],
-    rng: &mut StdRng,
-) -> Result<Vec<(Uuid, Served)>> {
-    let mut served = Vec::new();
+async fn one_by_one(client: &mut Client, product: &Product, order_ids: &[Uuid], rng: &mut StdRng) -> Group {
+    let mut group = Group::default();
     for id in order_ids {
         match mending(client, product, &[*id], rng).await {
-            Ok(one) => served.extend(one),
+            Ok(one) => group.extend(one),
             Err(failure) => {
                 tracing::error!(order.id = %id, error = failure.into_error().chain(), "order not decided");
-                served.push((*id, Served::Again));
+                group.served.push((*id, Served::Again));
             }
         }
     }
-    Ok(served)
+    group
 }
 
 async fn mending(
@@ -83,7 +107,7 @@ async fn mending(
     product: &Product,
     order_ids: &[Uuid],
     rng: &mut StdRng,
-) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+) -> std::result::Result<Group, Failure> {
     match widening(client, product, order_ids, rng).await {
         Err(Failure::Disagreement(chunks)) => {
             mend_chunks(client, product, &chunks).await?;
@@ -98,7 +122,7 @@ async fn widening(
     product: &Product,
     order_ids: &[Uuid],
     rng: &mut StdRng,
-) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+) -> std::result::Result<Group, Failure> {
     match attempt(client, product, order_ids, false, rng).await {
         Err(Failure::TooNarrow) => attempt(client, product, order_ids, true, rng).await,
         other => other,
@@ -112,7 +136,7 @@ async fn attempt(
     order_ids: &[Uuid],
     every_chunk: bool,
     rng: &mut StdRng,
-) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
+) -> std::result::Result<Group, Failure> {
     let tx = client.transaction().await?;
     let (locked, reserving) = futures::future::try_join(
         lock_orders(&tx, product.described.id, order_ids),
@@ -126,8 +150,9 @@ async fn attempt(
         outbox::park(&tx, Queue::ReserveNumbers, &ids).await?;
         tx.commit().await?;
         served.extend(ids.into_iter().map(|id| (id, Served::Done)));
-        return Ok(served);
+        return Ok(Group { served, ..Group::default() });
     }
+    let queued: HashMap<Uuid, Duration> = locked.iter().map(|order| (order.ask.order_id, order.queued)).collect();
     let (late, asking): (Vec<_>, Vec<_>) = locked.into_iter().partition(|order| order.too_late.is_some());
     let mut verdicts: Vec<Verdict> = late.iter().map(Verdict::too_late).collect();
     let asks: Vec<Ask> = asking.into_iter().map(|order| order.ask).collect();
@@ -141,7 +166,12 @@ async fn attempt(
     tx.commit().await?;
     fail::fail_point!("reserve.after_commit");
     served.extend(ids.into_iter().map(|id| (id, if panicked.contains(&id) { Served::Again } else { Served::Done })));
-    Ok(served)
+    let decided = verdicts.iter().map(|verdict| Decided {
+        outcome: verdict.outcome(),
+        numbers: verdict.numbers.len(),
+        queued: queued.get(&verdict.order_id).copied().unwrap_or_default(),
+    });
+    Ok(Group { served, decided: decided.collect(), ..Group::default() })
 }
 
 /// Locks chunks and holdings, decides, and writes everything but the orders; returns the orders that panicked.

@@ -1,6 +1,7 @@
 //! The orders of a group: locked on the way in, moved out of the queue on the way out.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use domain::numbers::{Ask, Decider, Decision};
 use domain::orders::{Fallback, State};
@@ -16,9 +17,10 @@ use crate::numbers::writes::expect;
 use crate::rows::{column, one_word};
 use crate::types::{TEXTS, UUID, UUIDS};
 
-/// A locked order, and whether it came too late.
+/// A locked order, how long it waited, and whether that was too long.
 pub(super) struct Locked {
     pub(super) ask: Ask,
+    pub(super) queued: Duration,
     pub(super) too_late: Option<Reason>,
 }
 
@@ -30,7 +32,8 @@ pub(super) async fn lock_orders(tx: &Transaction<'_>, product_id: Uuid, order_id
             order by id for no key update skip locked
         )
         select l.id, l.buyer_id, l.requested_numbers, l.requested_quantity, l.fallback,
-            p.closes_at <= now() as sale_ended, l.queue_deadline <= now() as overdue
+            p.closes_at <= now() as sale_ended, l.queue_deadline <= now() as overdue,
+            extract(epoch from now() - l.created_at)::float8 as queued
         from locked l join products p on p.id = l.product_id order by l.created_at, l.id";
     let rows = tx.query_typed(sql, &[(&order_ids, UUIDS), (&product_id, UUID)]).await.map_err(from_postgres)?;
     rows.iter().map(locked_from).collect()
@@ -54,7 +57,8 @@ fn locked_from(row: &Row) -> Result<Locked> {
         quantity: column(row, "requested_quantity")?,
         fallback: one_word(row, "fallback", Fallback::from_word)?,
     };
-    Ok(Locked { ask, too_late })
+    let queued = Duration::try_from_secs_f64(column(row, "queued")?).unwrap_or_default();
+    Ok(Locked { ask, queued, too_late })
 }
 
 /// Looks again at the orders that were not locked: one that has left the queue is done; one that is still queued is
@@ -85,9 +89,9 @@ pub(super) async fn explain_missing(
 
 /// What is written into one order.
 pub(super) struct Verdict {
-    order_id: Uuid,
+    pub(super) order_id: Uuid,
     state: State,
-    numbers: Vec<i32>,
+    pub(super) numbers: Vec<i32>,
     lost: Vec<i32>,
     substitutes: Vec<i32>,
     suggestions: Vec<i32>,
@@ -95,6 +99,11 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// `reserved`, or the code of the reason why not.
+    pub(super) fn outcome(&self) -> &'static str {
+        self.reason.map_or(self.state.word(), Reason::code)
+    }
+
     pub(super) fn too_late(order: &Locked) -> Self {
         Self::new(order.ask.order_id, State::Rejected, order.too_late)
     }
