@@ -9,6 +9,8 @@ import subprocess
 
 from . import build, deploy, doctor, emulator, parameters, postgres, processes, tools
 from .settings import (
+    API_PORT,
+    CLOUD_PORT,
     HOME,
     LOGS,
     LOOPBACK,
@@ -31,6 +33,10 @@ def up() -> None:
     if again:
         say("Already up: building and deploying what changed.")
         require_same_ports()
+    else:
+        # Now and not after minutes of building.
+        processes.require_free(CLOUD_PORT)
+        processes.require_free(API_PORT)
     postgres.start(postgres.CLOUD)
     postgres.prepare_database()
     build.build()
@@ -44,9 +50,12 @@ def up() -> None:
 def require_same_ports() -> None:
     """A second `up` with other ports would deploy addresses that nobody listens on."""
     record = processes.find(emulator.NAME)
-    if record and f"{LOOPBACK}:{record['port']}" not in cloud_url():
+    if not record:
+        return
+    there = (str(record["port"]), emulator.API_PORT_FILE.read_text())
+    if there != (str(CLOUD_PORT.number), str(API_PORT.number)):
         raise Failure(
-            f"The local cloud runs on port {record['port']}: `make down` before moving it."
+            f"The local cloud runs on ports {there[0]} and {there[1]}: `make down` before a move."
         )
 
 

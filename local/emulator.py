@@ -13,6 +13,7 @@ from .settings import API_PORT, CLOUD_PORT, HERE, HOME, LOOPBACK, REGION, cloud_
 NAME = "cloud"
 STATE = HOME / "cloud"
 API_ID = STATE / "api-id"
+API_PORT_FILE = STATE / "api-port"
 # Seconds after which an idle function process ends. Each holds a database connection, those of
 # a version that a deployment has replaced too.
 FUNCTION_IDLE_MAX = 30
@@ -28,6 +29,7 @@ def start() -> bool:
     front = processes.require_free(API_PORT)
     shutil.rmtree(STATE, ignore_errors=True)
     (STATE / "tmp").mkdir(parents=True)
+    API_PORT_FILE.write_text(str(front))
     say(f"- AWS emulator on {LOOPBACK}:{port}")
     launcher = [str(tools.binary("cloud", "python")), str(HERE / "emulator_launcher.py")]
     processes.start(

@@ -45,6 +45,7 @@ create table products (
     intake_reason text,
     reserving text not null default 'on',
     reserving_reason text,
+    reserving_resumed_at timestamptz not null default '-infinity',
     version bigint not null default 1,
     created_at timestamptz not null default now(),
     constraint products_key_unique unique (key),
@@ -67,6 +68,8 @@ comment on table products is 'A range of numbers, a price, a window in time, lim
 comment on column products.key is 'Small key for the wide tables; never leaves the database.';
 comment on column products.intake is 'Paused: no new orders; accepted ones finish.';
 comment on column products.reserving is 'Halted: nothing changes the product''s numbers until an operator resumes.';
+
+comment on column products.reserving_resumed_at is 'The queue deadline of orders that waited through a halt starts over here.';
 
 create table number_chunks (
     product_key integer not null,

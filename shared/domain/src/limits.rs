@@ -80,7 +80,7 @@ pub const HEALTH_CACHE: Duration = Duration::from_secs(1);
 
 /// How long an order may wait in the queue before it is refused. Longer than `INTAKE_CLOSES_AT_AGE`, so that intake
 /// closes before accepted orders start to be refused for the wait.
-pub const QUEUE_DEADLINE_SECONDS: i64 = 900;
+pub const QUEUE_DEADLINE: Duration = Duration::from_secs(900);
 
 /// How long a queued order may be silent (no outbox row left) before the reconciler sends its message again.
 /// Above the longest backoff of a busy message, so that healthy retries are not doubled.

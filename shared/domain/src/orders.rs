@@ -99,7 +99,7 @@ impl State {
 
 /// What to do when exact numbers of an order are taken by others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", try_from = "String")]
 pub enum Fallback {
     /// All or nothing.
     #[default]
@@ -108,6 +108,14 @@ pub enum Fallback {
     Drop,
     /// Random substitutes for what is taken.
     Replace,
+}
+
+impl TryFrom<String> for Fallback {
+    type Error = &'static str;
+
+    fn try_from(word: String) -> Result<Self, Self::Error> {
+        Self::from_word(&word).ok_or("must be reject, drop or replace")
+    }
 }
 
 impl Fallback {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::errors::from_postgres;
 use crate::rows::column;
-use crate::types::{BOOL, INT4, INT8, TEXT, UUID};
+use crate::types::{BOOL, INT4, INT8, TEXT, TEXTS, UUID};
 
 /// A finding about to be recorded.
 pub(crate) struct NewFinding<'a> {
@@ -48,6 +48,20 @@ pub(crate) async fn resolve_chunks(client: &Client, product_key: i32) -> Result<
     let sql = "update audit_findings set resolved_at = now()
         where product_key = $1 and chunk is not null and invariant in ('I2', 'I3') and resolved_at is null";
     client.execute_typed(sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// What is recorded about an order that could not be released: always the same words, so that it is one finding.
+pub(crate) fn unreleasable(order_id: Uuid) -> String {
+    format!("order {order_id} cannot be released")
+}
+
+/// Closes the findings about orders that have been released after all.
+pub(crate) async fn resolve_released(client: &Client, product_key: i32, order_ids: &[Uuid]) -> Result<()> {
+    let details: Vec<String> = order_ids.iter().map(|id| unreleasable(*id)).collect();
+    let sql = "update audit_findings set resolved_at = now()
+        where product_key = $1 and resolved_at is null and chunk is null and detail = any($2)";
+    client.execute_typed(sql, &[(&product_key, INT4), (&details, TEXTS)]).await.map_err(from_postgres)?;
     Ok(())
 }
 

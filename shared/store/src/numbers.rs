@@ -2,6 +2,7 @@
 
 mod block;
 mod give_back;
+mod holdings;
 mod locks;
 mod mend;
 mod release;
@@ -10,6 +11,7 @@ mod sweep;
 mod writes;
 
 pub use block::{block, unblock};
+pub use holdings::{find_miscounted, recount};
 pub(crate) use mend::describe;
 pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
 pub use release::release;
@@ -17,12 +19,15 @@ pub use reserve::{Decided, Group, Served, reserve};
 pub use sweep::{Sweep, find_due_products, sweep, sweep_lag};
 
 use domain::Error;
+use uuid::Uuid;
 
 /// Why a transaction over chunks did not commit.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Bits or counters of these chunks do not agree with the rows: mend them, then try again.
     Disagreement(Vec<i32>),
+    /// These buyers' holdings do not agree with their orders: recount them, then try again.
+    Miscounted(Vec<Uuid>),
     /// Picks need chunks that were not locked.
     TooNarrow,
     /// Anything else.
@@ -50,13 +55,16 @@ impl From<tokio_postgres::Error> for Failure {
 impl Failure {
     /// Whether an order, and not the database's mood, may be the cause: then trying each alone spares the others.
     pub(crate) const fn is_about_data(&self) -> bool {
-        matches!(self, Self::Disagreement(_) | Self::Error(Error::Fault(_)))
+        matches!(self, Self::Disagreement(_) | Self::Miscounted(_) | Self::Error(Error::Fault(_)))
     }
 
     /// As an error, where mending was tried and did not help.
     pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Disagreement(chunks) => Error::fault(format!("chunks {chunks:?} disagree with their rows")),
+            Self::Miscounted(buyers) => {
+                Error::fault(format!("holdings of {} buyers disagree with their orders", buyers.len()))
+            }
             Self::TooNarrow => Error::fault("a plan over every chunk was too narrow"),
             Self::Error(error) => error,
         }

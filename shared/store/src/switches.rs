@@ -55,7 +55,8 @@ pub async fn find_intake_of_tenant(client: &Client, tenant_id: Uuid) -> Result<I
     one_word(&row.ok_or(Reason::NotFound)?, "intake", Intake::from_word)
 }
 
-/// Halts or resumes everything that changes a product's numbers.
+/// Halts or resumes everything that changes a product's numbers. Orders wait through a halt: their queue deadline
+/// starts over when it ends.
 ///
 /// # Errors
 /// Not-found, or busy or fault from the database.
@@ -65,7 +66,9 @@ pub async fn set_reserving(
     reserving: Reserving,
     reason: Option<&str>,
 ) -> Result<()> {
-    let sql = "update products set reserving = $1, reserving_reason = $2, version = version + 1 where id = $3";
+    let sql = "update products set reserving = $1, reserving_reason = $2, version = version + 1,
+            reserving_resumed_at = case when reserving = 'halted' and $1 = 'on' then now() else reserving_resumed_at end
+        where id = $3";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&reserving.word(), TEXT), (&reason, TEXT), (&product_id, UUID)];
     let changed = client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }

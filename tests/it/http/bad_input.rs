@@ -35,6 +35,8 @@ async fn bodies() {
         ("deep and unknown", format!(r#"{{"x":{}"#, deep("[", 8_000)).into(), 422, "invalid"),
         ("a key twice", br#"{"quantity":1,"quantity":1}"#.into(), 422, "invalid"),
         ("numbers twice", br#"{"numbers":[1],"numbers":[2]}"#.into(), 422, "invalid"),
+        ("an array for an object", br#"[[1],2,"drop"]"#.into(), 422, "invalid"),
+        ("a fallback that is no word", br#"{"fallback":{"replace":null},"quantity":1}"#.into(), 422, "invalid"),
         ("an unknown field", br#"{"quantity":1,"price":0}"#.into(), 422, "invalid"),
         ("an array", b"[1,2]".into(), 422, "invalid"),
         ("null", b"null".into(), 422, "invalid"),

@@ -51,7 +51,9 @@ async fn a_poisoned_order_costs_only_itself() {
     let (chain, product, ids) = held(&database, 100, 1_000).await;
     let poisoned = ids[37];
     let number = look::order(&database, poisoned).await.numbers[0];
-    change(&database, &format!("delete from taken_numbers where number = {number}"), 1).await;
+    // Somebody else has its number, and no repair can know who is right.
+    let stolen = format!("update taken_numbers set order_id = gen_random_uuid() where number = {number}");
+    change(&database, &stolen, 1).await;
     change(&database, RUN_OUT, 100).await;
     let mut client = database.app_client().await;
     let swept = sweep(&mut client, &product).await.unwrap();
@@ -63,12 +65,88 @@ async fn a_poisoned_order_costs_only_itself() {
     assert_eq!(count(&database, &later).await, 1, "it does not head the next pass");
     assert_eq!(sweep(&mut client, &product).await.unwrap(), store::numbers::Sweep::default());
     assert_eq!(chain.expire().await.failed, 0);
-    // Somebody has found the reason and put the row back; the order's next try succeeds.
-    let mended = format!("insert into taken_numbers values ({}, {number}, '{poisoned}', 'reserved')", product.key);
+    const OPEN: &str = "select count(*) from audit_findings where resolved_at is null";
+    change(&database, &format!("update orders set sweep_at = now() where id = '{poisoned}'"), 1).await;
+    assert_eq!(chain.expire().await.failed, 1);
+    assert_eq!(count(&database, OPEN).await, 1, "one finding, however often it fails");
+    // Somebody has found the reason and put the row right; the order's next try succeeds and closes the finding.
+    let mended = format!("update taken_numbers set order_id = '{poisoned}' where number = {number}");
     change(&database, &mended, 1).await;
-    store::numbers::rebuild(&mut client, &product).await.unwrap();
     change(&database, &format!("update orders set sweep_at = now() where id = '{poisoned}'"), 1).await;
     assert_eq!(chain.expire().await.orders, 1);
+    assert_eq!(count(&database, OPEN).await, 0);
+    database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_product_keeps_no_other_waiting() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let chain = Chain::new(&database, 2, 10, randomness::seed());
+    let mut products = Vec::new();
+    for buyer in buyers(3) {
+        let product = product(tenant, 100).insert(&mut client).await;
+        chain.put(&product, seed::order(&client, &product, buyer, &exact(&[7])).await);
+        products.push(product);
+    }
+    chain.run().await;
+    change(&database, RUN_OUT, 3).await;
+    for locked in &products {
+        let mut other = database.another_owner().await;
+        let tx = other.transaction().await.unwrap();
+        let sql = "select from number_chunks where product_key = $1 for no key update";
+        tx.execute(sql, &[&locked.key]).await.unwrap();
+        let report = chain.expire().await;
+        assert_eq!(report.products_failed, u64::from(taken(&database, locked).await > 0), "{report:?}");
+        tx.rollback().await.unwrap();
+    }
+    chain.expire().await;
+    assert_eq!(count(&database, "select count(*) from orders where state = 'expired'").await, 3);
+    database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_row_is_restored_before_its_order_is_released() {
+    let database = TestDatabase::new().await;
+    let (chain, product, ids) = held(&database, 10, 1_000).await;
+    let number = look::order(&database, ids[3]).await.numbers[0];
+    change(&database, &format!("delete from taken_numbers where number = {number}"), 1).await;
+    // A rival does not get it: freeing it would sell it twice.
+    let rival = seed::order(&database.app_client().await, &product, buyers(1)[0], &exact(&[number])).await;
+    chain.put(&product, rival);
+    chain.run().await;
+    assert_eq!(look::order(&database, rival).await.reason, Some(domain::Reason::NumbersTaken));
+    change(&database, &format!("delete from taken_numbers where number = {number}"), 1).await;
+    change(&database, RUN_OUT, 10).await;
+    let report = chain.expire().await;
+    assert_eq!((report.orders, report.failed), (10, 0));
+    assert_eq!(taken(&database, &product).await, 0);
+    database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_holdings_are_recounted_and_hold_nothing_back() {
+    let database = TestDatabase::new().await;
+    let (chain, product, ids) = held(&database, 10, 1_000).await;
+    let buyer = look::order(&database, ids[3]).await.buyer_id;
+    let lie = |held| format!("update buyer_holdings set held = {held} where buyer_id = '{buyer}'");
+    let held_now = format!("select held::int8 from buyer_holdings where buyer_id = '{buyer}'");
+    let right = count(&database, &held_now).await;
+    // Found by the continuous audit, whichever way it lies, and by a rebuild.
+    for wrong in [0, right + 5] {
+        change(&database, &lie(wrong), 1).await;
+        chain.reconcile().await;
+        assert_eq!(count(&database, &held_now).await, right);
+    }
+    change(&database, &lie(0), 1).await;
+    assert_eq!(store::numbers::rebuild(&mut database.app_client().await, &product).await.unwrap(), 1);
+    // And by the release that it would have stopped.
+    change(&database, &lie(0), 1).await;
+    change(&database, RUN_OUT, 10).await;
+    let report = chain.expire().await;
+    assert_eq!((report.orders, report.failed), (10, 0));
+    assert_eq!(count(&database, &held_now).await, 0);
     database.finish().await;
 }
 

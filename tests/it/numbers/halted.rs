@@ -55,6 +55,27 @@ async fn orders_are_parked_and_served_after_resuming() {
     database.finish().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_wait_through_a_halt_longer_than_their_deadline() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let product = product(tenant, 100).insert(&mut client).await;
+    let chain = Chain::new(&database, 2, 10, randomness::seed());
+    set_reserving(&client, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
+    let ids: Vec<Uuid> = seed::orders(&database.app(1), &product, &wishes(), 1).await;
+    change(&database, "update orders set queue_deadline = now() - interval '1 hour'", 5).await;
+    assert_eq!(chain.reconcile().await.rejected, 0, "nobody is to blame for a halt");
+    set_reserving(&client, product.described.id, Reserving::On, None).await.unwrap();
+    assert_eq!(chain.reconcile().await.rejected, 0, "the deadline starts over");
+    for id in &ids {
+        chain.put(&product, *id);
+    }
+    chain.run().await;
+    assert_eq!(outcomes(&database, &product).await, expected([("reserved", 5)]));
+    database.finish().await;
+}
+
 fn wishes() -> Vec<(Uuid, domain::orders::Request)> {
     buyers(5).into_iter().zip(10..).map(|(buyer, number)| (buyer, exact(&[number]))).collect()
 }

@@ -34,7 +34,7 @@ pub(crate) struct OrderRequest {
     quantity: i32,
     /// When exact numbers are taken by others: `reject` the order, `drop` them, or `replace` them with random ones.
     #[serde(default)]
-    #[schema(value_type = String, example = "replace")]
+    #[schema(value_type = String, pattern = "^(reject|drop|replace)$", example = "replace")]
     fallback: Fallback,
 }
 

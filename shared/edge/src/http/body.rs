@@ -52,6 +52,11 @@ fn is_json(request: &Request) -> bool {
 }
 
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // An array would do for a struct otherwise, field by field.
+    if bytes.trim_ascii_start().first() == Some(&b'[') && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    {
+        return Err(Problem::new(Reason::Invalid).with_error("", "must be an object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| refusal(error.path(), error.inner()))?;
     json.end().map_err(|error| unreadable(&error))?;

@@ -9,10 +9,14 @@ use crate::catalog::Product;
 use crate::errors::from_postgres;
 use crate::findings::{self, NewFinding};
 use crate::numbers::Failure;
+use crate::numbers::holdings::{find_miscounted, recount};
 use crate::numbers::locks::{chunk_from, lock_chunks};
 use crate::numbers::writes::update_chunks;
 use crate::rows::column;
-use crate::types::INT4;
+use crate::types::{INT4, INT4S};
+
+/// Buyers whose holdings one transaction recounts.
+const BUYERS_PER_RECOUNT: i64 = 1_000;
 
 /// Compares one chunk with its rows, both from one snapshot; none when there is no such chunk.
 ///
@@ -49,37 +53,70 @@ pub async fn confirm_chunk(client: &mut Client, product_key: i32, range: Range, 
     Ok(found)
 }
 
+/// Repairs what a failed transaction found to be wrong; the caller then tries once more.
+pub(crate) async fn repair(client: &mut Client, product: &Product, failure: &Failure) -> Result<()> {
+    match failure {
+        Failure::Disagreement(chunks) => mend_chunks(client, product, chunks).await.map(drop),
+        Failure::Miscounted(buyers) => recount(client, product.key, buyers).await.map(drop),
+        Failure::TooNarrow | Failure::Error(_) => Ok(()),
+    }
+}
+
 /// Mends chunks from their rows and records what was wrong; returns how many were.
+///
+/// A number that is taken by its bit and has no row is freed only if no live order claims it: otherwise its row is
+/// restored, because freeing it would sell it twice.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn mend_chunks(client: &mut Client, product: &Product, chunks: &[i32]) -> Result<usize> {
     let tx = client.transaction().await.map_err(from_postgres)?;
     let range = product.described.range;
-    let mut mended = Vec::new();
+    let mut mended = 0;
+    let mut changed = Vec::new();
     for stored in lock_chunks(&tx, product.key, range, chunks).await? {
-        let rows = list_taken(&tx, product.key, range, stored.index()).await?;
+        let mut rows = list_taken(&tx, product.key, range, stored.index()).await?;
         let found = stored.compare(&rows);
-        if !found.is_none() {
-            let detail = describe(&found);
-            let new = NewFinding {
-                product_key: product.key,
-                chunk: Some(stored.index()),
-                invariant: "I2",
-                detail: &detail,
-                resolved: true,
-            };
-            findings::record(tx.client(), &new).await?;
-            mended.push(stored.rebuilt(&rows));
+        if found.is_none() {
+            continue;
         }
+        mended += 1;
+        let restored = restore_rows(&tx, product.key, &found.wrongly_taken).await?;
+        if restored > 0 {
+            rows = list_taken(&tx, product.key, range, stored.index()).await?;
+        }
+        let detail = format!("{}, rows restored: {restored}", describe(&found));
+        let new = NewFinding {
+            product_key: product.key,
+            chunk: Some(stored.index()),
+            invariant: "I2",
+            detail: &detail,
+            resolved: true,
+        };
+        findings::record(tx.client(), &new).await?;
+        changed.push(stored.rebuilt(&rows));
     }
-    update_chunks(&tx, product.key, &mended).await.map_err(Failure::into_error)?;
+    update_chunks(&tx, product.key, &changed).await.map_err(Failure::into_error)?;
     tx.commit().await.map_err(from_postgres)?;
-    Ok(mended.len())
+    Ok(mended)
 }
 
-/// Rebuilds every chunk of a product from its rows, a few at a time, and closes its findings; returns how many
-/// chunks were wrong.
+/// Restores the rows of numbers that a live order claims and nobody has; of two claims the older order's counts.
+async fn restore_rows(tx: &Transaction<'_>, product_key: i32, numbers: &[i32]) -> Result<u64> {
+    if numbers.is_empty() {
+        return Ok(0);
+    }
+    let sql = "insert into taken_numbers (product_key, number, order_id, kind)
+        select distinct on (claimed.number) $1, claimed.number, o.id, 'reserved'
+        from orders o cross join lateral unnest(o.numbers) as claimed (number)
+        where o.product_key = $1 and o.state in ('reserved', 'paying') and claimed.number = any($2)
+        order by claimed.number, o.created_at, o.id
+        on conflict do nothing";
+    tx.execute_typed(sql, &[(&product_key, INT4), (&numbers, INT4S)]).await.map_err(from_postgres)
+}
+
+/// Rebuilds every chunk of a product from its rows, a few at a time, recounts its buyers' holdings, and closes its
+/// findings; returns how many chunks and holdings were wrong.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -88,6 +125,13 @@ pub async fn rebuild(client: &mut Client, product: &Product) -> Result<usize> {
     let all: Vec<i32> = (0..product.described.range.chunk_count()).collect();
     for some in all.chunks(domain::limits::CHUNKS_PER_GROUP_MAX) {
         mended += mend_chunks(client, product, some).await?;
+    }
+    loop {
+        let buyers = find_miscounted(client, product.key, BUYERS_PER_RECOUNT).await?;
+        if buyers.is_empty() || recount(client, product.key, &buyers).await? == 0 {
+            break;
+        }
+        mended += buyers.len();
     }
     findings::resolve_chunks(client, product.key).await?;
     Ok(mended)

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::catalog::{Product, find_product};
 use crate::errors::from_postgres;
 use crate::numbers::give_back::{Held, give_back, held_from};
-use crate::numbers::mend::mend_chunks;
+use crate::numbers::mend::repair;
 use crate::numbers::{Failure, Served};
 use crate::rows::column;
 use crate::types::{UUID, UUIDS};
@@ -52,8 +52,8 @@ async fn mending(
     order_ids: &[Uuid],
 ) -> std::result::Result<Vec<(Uuid, Served)>, Failure> {
     match requested(client, product, order_ids).await {
-        Err(Failure::Disagreement(chunks)) => {
-            mend_chunks(client, product, &chunks).await?;
+        Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
+            repair(client, product, &failure).await?;
             requested(client, product, order_ids).await
         }
         other => other,

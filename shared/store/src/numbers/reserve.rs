@@ -18,7 +18,7 @@ use crate::catalog::{Product, find_product};
 use crate::errors::{constraint_of, from_postgres};
 use crate::numbers::Failure;
 use crate::numbers::locks::{lock_chunks, lock_holdings};
-use crate::numbers::mend::mend_chunks;
+use crate::numbers::mend::repair;
 use crate::numbers::writes::{add_to_holdings, expect, insert_taken, update_chunks};
 use crate::rows::column;
 use crate::types::{INT4, INT4S};
@@ -109,8 +109,8 @@ async fn mending(
     rng: &mut StdRng,
 ) -> std::result::Result<Group, Failure> {
     match widening(client, product, order_ids, rng).await {
-        Err(Failure::Disagreement(chunks)) => {
-            mend_chunks(client, product, &chunks).await?;
+        Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
+            repair(client, product, &failure).await?;
             widening(client, product, order_ids, rng).await
         }
         other => other,

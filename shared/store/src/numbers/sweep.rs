@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use crate::catalog::{Product, find_product};
 use crate::errors::from_postgres;
-use crate::findings::{NewFinding, record};
+use crate::findings::{NewFinding, record, resolve_released, unreleasable};
 use crate::numbers::Failure;
 use crate::numbers::give_back::{Held, give_back, held_from};
-use crate::numbers::mend::mend_chunks;
+use crate::numbers::mend::repair;
 use crate::rows::column;
 use crate::switches;
 use crate::types::{FLOAT8, INT4, INT8, UUID, UUIDS};
@@ -51,31 +51,40 @@ pub struct Sweep {
 /// # Errors
 /// Busy when the database is; then nothing is known to have changed.
 pub async fn sweep(client: &mut Client, product: &Product) -> Result<Sweep> {
-    match pass(client, product, &due(client, product.key).await?).await {
+    let ids = due(client, product.key).await?;
+    match mending(client, product, &ids).await {
         Ok(swept) => Ok(swept),
         Err(Failure::Error(error @ Error::Busy(_))) => Err(error),
         Err(failure) => {
-            if let Failure::Disagreement(chunks) = &failure {
-                mend_chunks(client, product, chunks).await?;
-            }
-            tracing::warn!(product.id = %product.described.id, error = failure.into_error().chain(), "sweeping order by order");
+            tracing::warn!(product.id = %product.described.id, error.message = failure.into_error().chain(), "sweeping order by order");
             one_by_one(client, product).await
         }
+    }
+}
+
+async fn mending(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::result::Result<Sweep, Failure> {
+    match pass(client, product, ids).await {
+        Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
+            repair(client, product, &failure).await?;
+            pass(client, product, ids).await
+        }
+        other => other,
     }
 }
 
 async fn one_by_one(client: &mut Client, product: &Product) -> Result<Sweep> {
     let mut total = Sweep::default();
     for id in due(client, product.key).await? {
-        match pass(client, product, &[id]).await {
+        match mending(client, product, &[id]).await {
             Ok(swept) => {
                 total.orders += swept.orders;
                 total.numbers += swept.numbers;
             }
             Err(Failure::Error(error @ Error::Busy(_))) => return Err(error),
             Err(failure) => {
-                let detail = format!("order {id} cannot be released: {}", failure.into_error().chain());
+                tracing::error!(order.id = %id, error.message = failure.into_error().chain(), "hold not released");
                 postpone(client, id).await?;
+                let detail = unreleasable(id);
                 let (product_key, chunk, invariant) = (product.key, None, "I5");
                 record(client, &NewFinding { product_key, chunk, invariant, detail: &detail, resolved: false }).await?;
                 total.failed += 1;
@@ -107,6 +116,8 @@ async fn pass(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::resu
         return Ok(Sweep::default());
     }
     give_back(&tx, product, &held, "expire-reservations").await?;
+    let released: Vec<Uuid> = held.iter().map(|order| order.id).collect();
+    resolve_released(tx.client(), product.key, &released).await?;
     fail::fail_point!("expire.before_commit");
     tx.commit().await?;
     let numbers = held.iter().map(|order| order.numbers.len() as u64).sum();

@@ -88,11 +88,13 @@ pub(crate) async fn update_chunks(
 }
 
 /// Adds to locked holdings, one row per buyer.
+///
+/// A count that would fall below zero was wrong before.
 pub(crate) async fn add_to_holdings(
     tx: &Transaction<'_>,
     product_key: i32,
     changes: &BTreeMap<Uuid, i32>,
-) -> Result<()> {
+) -> std::result::Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -102,7 +104,11 @@ pub(crate) async fn add_to_holdings(
         from unnest($2, $3) as new (buyer_id, change)
         where h.product_key = $1 and h.buyer_id = new.buyer_id";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_key, INT4), (&buyers, UUIDS), (&counts, INT4S)];
-    expect(buyers.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "holdings")
+    match tx.execute_typed(sql, &params).await {
+        Ok(updated) => Ok(expect(buyers.len(), updated, "holdings")?),
+        Err(error) if constraint_of(&error) == Some("buyer_holdings_not_negative") => Err(Failure::Miscounted(buyers)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A fault unless a write changed exactly as many rows as it was meant to.

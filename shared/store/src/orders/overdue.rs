@@ -1,14 +1,14 @@
 //! Orders that waited past their deadline get an answer, whether or not a worker ever sees them.
 
-use domain::limits::ORDERS_PER_SWEEP_MAX;
+use domain::limits::{ORDERS_PER_SWEEP_MAX, QUEUE_DEADLINE};
 use domain::{Reason, Result};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use crate::errors::from_postgres;
-use crate::types::{INT8, TEXT};
+use crate::types::{FLOAT8, INT8, TEXT};
 
-/// Rejects queued orders past their deadline, and those of sales that have ended; a bounded number, skipping those that a worker holds. Returns how many.
+/// Rejects queued orders past their deadline (while their product is halted they wait), and those of sales that have ended; a bounded number, skipping those that a worker holds. Returns how many.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -16,7 +16,8 @@ pub async fn reject_overdue(client: &Client) -> Result<u64> {
     let sql = "with due as (
             select late.id, late.sale_ended from products p cross join lateral (
                 select id, p.closes_at <= now() as sale_ended from orders
-                where product_key = p.key and state = 'queued' and (queue_deadline <= now() or p.closes_at <= now())
+                where product_key = p.key and state = 'queued' and (p.closes_at <= now() or p.reserving = 'on'
+                    and greatest(queue_deadline, p.reserving_resumed_at + make_interval(secs => $4)) <= now())
                 order by created_at, id limit $1
                 for no key update skip locked) as late
         ), changed as (
@@ -27,7 +28,11 @@ pub async fn reject_overdue(client: &Client) -> Result<u64> {
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'queued', 'rejected', 'reconcile-orders' from changed";
-    let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&ORDERS_PER_SWEEP_MAX, INT8), (&Reason::SaleEnded.code(), TEXT), (&Reason::QueuedTooLong.code(), TEXT)];
+    let params: [(&(dyn ToSql + Sync), _); 4] = [
+        (&ORDERS_PER_SWEEP_MAX, INT8),
+        (&Reason::SaleEnded.code(), TEXT),
+        (&Reason::QueuedTooLong.code(), TEXT),
+        (&QUEUE_DEADLINE.as_secs_f64(), FLOAT8),
+    ];
     client.execute_typed(sql, &params).await.map_err(from_postgres)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::{OPEN_ORDERS_MAX, OUTBOX_GRACE, QUEUE_DEADLINE_SECONDS};
+use domain::limits::{OPEN_ORDERS_MAX, OUTBOX_GRACE, QUEUE_DEADLINE};
 use domain::messages::Queue;
 use domain::orders::Request;
 use domain::{Error, Reason, Result};
@@ -143,7 +143,7 @@ async fn insert(
                 (&request.fallback().word(), TEXT),
                 (&order.key, TEXT),
                 (&request.fingerprint(order.product_id).as_slice(), BYTEA),
-                (&seconds(QUEUE_DEADLINE_SECONDS), FLOAT8),
+                (&QUEUE_DEADLINE.as_secs_f64(), FLOAT8),
                 (&smallest, INT4),
                 (&largest, INT4),
                 (&request.asked(), INT4),
@@ -160,11 +160,6 @@ async fn insert(
         })
     })
     .transpose()
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a deadline is far below 2^52 seconds")]
-fn seconds(whole: i64) -> f64 {
-    whole as f64
 }
 
 /// What an order recorded before under the same key makes of this one; none when the key is new.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use domain::limits::QUEUE_DEADLINE;
 use domain::numbers::{Ask, Decider, Decision};
 use domain::orders::{Fallback, State};
 use domain::{Reason, Result};
@@ -15,7 +16,7 @@ use crate::errors::from_postgres;
 use crate::numbers::Served;
 use crate::numbers::writes::expect;
 use crate::rows::{column, one_word};
-use crate::types::{TEXTS, UUID, UUIDS};
+use crate::types::{FLOAT8, TEXTS, UUID, UUIDS};
 
 /// A locked order, how long it waited, and whether that was too long.
 pub(super) struct Locked {
@@ -32,10 +33,12 @@ pub(super) async fn lock_orders(tx: &Transaction<'_>, product_id: Uuid, order_id
             order by id for no key update skip locked
         )
         select l.id, l.buyer_id, l.requested_numbers, l.requested_quantity, l.fallback,
-            p.closes_at <= now() as sale_ended, l.queue_deadline <= now() as overdue,
+            p.closes_at <= now() as sale_ended, greatest(l.queue_deadline, p.reserving_resumed_at + make_interval(secs => $3)) <= now() as overdue,
             extract(epoch from now() - l.created_at)::float8 as queued
         from locked l join products p on p.id = l.product_id order by l.created_at, l.id";
-    let rows = tx.query_typed(sql, &[(&order_ids, UUIDS), (&product_id, UUID)]).await.map_err(from_postgres)?;
+    let params: [(&(dyn ToSql + Sync), _); 3] =
+        [(&order_ids, UUIDS), (&product_id, UUID), (&QUEUE_DEADLINE.as_secs_f64(), FLOAT8)];
+    let rows = tx.query_typed(sql, &params).await.map_err(from_postgres)?;
     rows.iter().map(locked_from).collect()
 }
 
