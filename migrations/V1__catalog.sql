@@ -96,12 +96,10 @@ create table taken_numbers (
     product_key integer not null,
     number integer not null,
     order_id uuid,
-    kind text not null,
-    constraint taken_numbers_pkey primary key (product_key, number),
-    constraint taken_numbers_kind_known check (kind in ('reserved', 'paid', 'blocked')),
-    constraint taken_numbers_owner check ((order_id is null) = (kind = 'blocked'))
+    constraint taken_numbers_pkey primary key (product_key, number)
 );
 comment on table taken_numbers is 'The arbiter: one row per number that is not available. Its primary key decides who gets a number.';
+comment on column taken_numbers.order_id is 'Its owner, whose state says whether it is reserved or paid; null = blocked.';
 
 create function refuse_frozen_product_change() returns trigger language plpgsql as $$
 begin

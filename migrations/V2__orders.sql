@@ -1,34 +1,35 @@
 -- Orders, their history, and the messages that leave with them.
 
 create table orders (
+    -- What does not change comes first: an update then logs only what follows it.
     id uuid not null,
     tenant_id uuid not null,
     product_id uuid not null,
-    product_key integer not null,
     buyer_id uuid not null,
-    state text not null,
-    requested_numbers integer[] not null,
+    created_at timestamptz not null default now(),
+    queue_deadline timestamptz not null,
+    unit_price_minor bigint not null,
+    product_key integer not null,
+    hold_seconds integer not null,
     requested_quantity integer not null,
+    requested_numbers integer[] not null,
     fallback text not null,
     idempotency_key text not null,
     fingerprint bytea not null,
-    unit_price_minor bigint not null,
     currency text not null,
-    hold_seconds integer not null,
-    created_at timestamptz not null default now(),
-    queue_deadline timestamptz not null,
     only_held_stock boolean not null,
-    numbers integer[] not null default '{}',
-    lost_numbers integer[] not null default '{}',
-    substitutes integer[] not null default '{}',
-    suggestions integer[] not null default '{}',
-    reason text,
     total_minor bigint,
     expires_at timestamptz,
     sweep_at timestamptz,
-    sweep_attempts smallint not null default 0,
     cancel_requested_at timestamptz,
     version integer not null default 1,
+    sweep_attempts smallint not null default 0,
+    state text not null,
+    reason text,
+    numbers integer[] not null default '{}',
+    lost_numbers integer[],
+    substitutes integer[],
+    suggestions integer[],
     constraint orders_pkey primary key (id),
     constraint orders_idempotency_key_unique unique (tenant_id, buyer_id, idempotency_key),
     constraint orders_product_exists foreign key (tenant_id, product_id) references products (tenant_id, id),
@@ -45,20 +46,35 @@ create table orders (
         or (expires_at is not null and sweep_at is not null and total_minor is not null and cardinality(numbers) > 0)
     ),
     constraint orders_rejection_has_reason check (state <> 'rejected' or reason is not null)
-) with (fillfactor = 85);
-comment on table orders is 'One buyer''s order of numbers of one product. Only domain knows which state may follow which.';
+) with (fillfactor = 45);
+comment on table orders is 'One buyer''s order of numbers of one product. Only domain knows which state may follow which. No index has a column that changes, so that every transition is a heap-only update; half a page is left for the versions.';
 comment on column orders.product_key is 'Copied from the product, for narrow indexes.';
 comment on column orders.only_held_stock is 'At acceptance no number was free, some were only held: it gets numbers if holds run out in time.';
 comment on column orders.numbers is 'Numbers the order got. Kept after release: taken_numbers says who owns them now.';
+comment on column orders.lost_numbers is 'Exact numbers that others had; null = none, as in the next two.';
 comment on column orders.queue_deadline is 'After it a queued order is rejected instead of served.';
 comment on column orders.expires_at is 'End of the hold. It alone says whether the order may still be paid.';
 comment on column orders.sweep_at is 'When the expiry sweep looks at the hold: expires_at, later after a failed try.';
 
-create index orders_of_buyer on orders (tenant_id, buyer_id, id);
-create index orders_open on orders (product_key, buyer_id)
-    where state in ('queued', 'reserved', 'paying', 'refunding');
-create index orders_queue on orders (product_key, created_at, id) where state = 'queued';
-create index orders_sweep on orders (product_key, sweep_at) where state in ('reserved', 'paying');
+create index orders_of_buyer on orders (buyer_id, id);
+
+create table order_queue (
+    product_key integer not null,
+    created_at timestamptz not null,
+    order_id uuid not null,
+    constraint order_queue_pkey primary key (product_key, created_at, order_id)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+comment on table order_queue is 'One row per order in state queued, oldest first. Comes and goes in the transaction of the state.';
+
+create table holds (
+    product_key integer not null,
+    sweep_at timestamptz not null,
+    id bigint generated always as identity,
+    order_ids uuid[] not null,
+    constraint holds_pkey primary key (product_key, sweep_at, id)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+alter table holds alter column order_ids set storage plain;
+comment on table holds is 'When the expiry sweep looks at which orders: those that were reserved together end together. Every order in state reserved or paying is listed at its sweep_at; one that has left these states may be listed until then.';
 
 create table order_events (
     order_id uuid not null,

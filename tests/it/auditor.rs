@@ -5,7 +5,8 @@ use tests::chain::Chain;
 use tests::seed::{self, buyers, exact, product, quick, store};
 use tests::{TestDatabase, randomness};
 
-const TABLES: [&str; 6] = ["number_chunks", "taken_numbers", "orders", "order_events", "buyer_holdings", "outbox"];
+const TABLES: [&str; 8] =
+    ["number_chunks", "taken_numbers", "orders", "order_events", "order_queue", "holds", "buyer_holdings", "outbox"];
 
 /// Damage, and how the finding about it begins. Order 1 holds 1 and 2, order 2 was rejected, order 3 is queued.
 const DAMAGE: &[(&str, &str)] = &[
@@ -15,11 +16,11 @@ const DAMAGE: &[(&str, &str)] = &[
     ("update number_chunks set available = available - 1, paid = paid + 1 where chunk = 1", "I3"),
     ("delete from number_chunks where chunk = 1", "product"),
     ("delete from taken_numbers where number = 2", "I1"),
-    ("update taken_numbers set kind = 'paid' where number = 2", "I1"),
+    ("update taken_numbers set order_id = null where number = 2", "I1"),
     ("update taken_numbers set order_id = (select id from orders where state = 'rejected') where number = 2", "I1"),
     ("update taken_numbers set order_id = gen_random_uuid() where number = 2", "I1"),
-    ("insert into taken_numbers values (1, 10001, null, 'blocked')", "product"),
-    ("insert into taken_numbers values (99, 1, null, 'blocked')", "number"),
+    ("insert into taken_numbers values (1, 10001, null)", "product"),
+    ("insert into taken_numbers values (99, 1, null)", "number"),
     ("update orders set numbers = '{1}' where state = 'reserved'", "I1"),
     ("update orders set total_minor = total_minor + 1 where state = 'reserved'", "order"),
     ("update orders set numbers = '{3}' where state = 'queued'", "order"),
@@ -41,6 +42,15 @@ const DAMAGE: &[(&str, &str)] = &[
         "insert into order_events (order_id, version, to_state, cause) values (gen_random_uuid(), 1, 'queued', 'x')",
         "I12",
     ),
+    ("delete from order_queue", "I9: queued orders"),
+    ("update order_queue set created_at = created_at - interval '1 s'", "I9: queued orders"),
+    (
+        "insert into order_queue select product_key, created_at, id from orders where state = 'rejected'",
+        "I9: orders in",
+    ),
+    ("delete from holds", "I9: held orders"),
+    ("update holds set sweep_at = sweep_at + interval '1 s'", "I9: held orders"),
+    ("update holds set order_ids = order_ids || gen_random_uuid()", "I9: unknown orders"),
     ("update outbox set order_id = gen_random_uuid()", "I9"),
     ("update orders set cancel_requested_at = now() where state = 'reserved'", "I9: cancellations"),
     ("update orders set expires_at = now() - interval '1 hour' where state = 'reserved'", "I5"),
@@ -71,7 +81,8 @@ async fn every_kind_of_damage_is_found() {
         let found = findings(&database, Expect::Rest).await;
         assert!(found.iter().any(|finding| finding.starts_with(beginning)), "{damage}: {found:?}");
         for table in TABLES {
-            let restore = format!("delete from {table}; insert into {table} select * from saved_{table}");
+            let restore =
+                format!("delete from {table}; insert into {table} overriding system value select * from saved_{table}");
             client.batch_execute(&restore).await.unwrap();
         }
         client.batch_execute("update products set numbers_per_buyer_max = 5 where key = 1").await.unwrap();

@@ -86,7 +86,6 @@ impl Shop {
             update orders set state = 'paid', version = version + 1 where id = '{order_id}' and state = 'reserved';
             insert into order_events (order_id, version, from_state, to_state, cause)
                 select id, version, 'reserved', 'paid', 'test' from orders where id = '{order_id}';
-            update taken_numbers set kind = 'paid' where order_id = '{order_id}';
             update number_chunks set version = version + 1, reserved = reserved - n, paid = paid + n
                 from (select cardinality(numbers) as n from orders where id = '{order_id}') as o
                 where product_key = {};

@@ -4,6 +4,7 @@
 //! changes in the domain must be changed here as well, on purpose.
 
 mod history;
+mod lists;
 mod numbers;
 mod orders;
 mod rest;
@@ -38,6 +39,7 @@ pub async fn findings_in(client: &mut Client, expect: Expect) -> Vec<String> {
     numbers::check(&facts, &mut findings);
     orders::check(&facts, &mut findings);
     history::check(&tx, &facts, &mut findings).await;
+    lists::check(&tx, &mut findings).await;
     if expect == Expect::Rest {
         rest::check(&tx, &mut findings).await;
     }
@@ -91,7 +93,6 @@ struct Taken {
     product_key: i32,
     number: i32,
     order_id: Option<Uuid>,
-    kind: String,
 }
 
 struct Order {
@@ -119,6 +120,13 @@ impl Order {
     }
 }
 
+impl Taken {
+    /// What its owner's state makes it; none when nobody may own it.
+    fn kind(&self, facts: &Facts) -> Option<&'static str> {
+        self.order_id.map_or(Some("blocked"), |id| facts.orders.get(&id).and_then(Order::owns))
+    }
+}
+
 impl Facts {
     async fn load(tx: &Transaction<'_>) -> Self {
         let rows = |sql| async move { tx.query(sql, &[]).await.expect(sql) };
@@ -126,7 +134,7 @@ impl Facts {
             rows("select key, id, tenant_id, first_number, number_count, numbers_per_buyer_max from products");
         let chunks =
             rows("select product_key, chunk, bits, size, available, reserved, paid, blocked from number_chunks");
-        let taken = rows("select product_key, number, order_id, kind from taken_numbers");
+        let taken = rows("select product_key, number, order_id from taken_numbers");
         let orders = rows(
             "select id, tenant_id, product_id, product_key, buyer_id, state, requested_numbers, requested_quantity,
                 fallback, numbers, lost_numbers, substitutes, reason, unit_price_minor, total_minor, version from orders",
@@ -155,7 +163,7 @@ fn chunk_from(r: &tokio_postgres::Row) -> Chunk {
 }
 
 fn taken_from(r: &tokio_postgres::Row) -> Taken {
-    Taken { product_key: r.get(0), number: r.get(1), order_id: r.get(2), kind: r.get(3) }
+    Taken { product_key: r.get(0), number: r.get(1), order_id: r.get(2) }
 }
 
 fn order_from(r: &tokio_postgres::Row) -> Order {
@@ -170,8 +178,8 @@ fn order_from(r: &tokio_postgres::Row) -> Order {
         quantity: r.get(7),
         fallback: r.get(8),
         numbers: r.get(9),
-        lost: r.get(10),
-        substitutes: r.get(11),
+        lost: r.get::<_, Option<_>>(10).unwrap_or_default(),
+        substitutes: r.get::<_, Option<_>>(11).unwrap_or_default(),
         reason: r.get(12),
         unit_price: r.get(13),
         total: r.get(14),

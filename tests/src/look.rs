@@ -45,7 +45,19 @@ pub async fn count(database: &TestDatabase, sql: &str) -> i64 {
     database.owner().query_one(sql, &[]).await.expect(sql).get(0)
 }
 
-/// Runs a statement that must change as many rows.
+/// Runs a statement that must change as many rows. If it moves orders in time, their places in the lists of waiting
+/// orders move with them.
 pub async fn change(database: &TestDatabase, sql: &str, rows: u64) {
-    assert_eq!(database.owner().execute(sql, &[]).await.expect(sql), rows, "{sql}");
+    let client = database.owner();
+    client.batch_execute("begin").await.unwrap();
+    assert_eq!(client.execute(sql, &[]).await.expect(sql), rows, "{sql}");
+    client.batch_execute(FOLLOW_TIMES).await.unwrap();
+    client.batch_execute("commit").await.unwrap();
 }
+
+/// Moves the places of waiting orders to where the orders' times say.
+pub const FOLLOW_TIMES: &str = "update order_queue q set created_at = o.created_at from orders o
+        where o.id = q.order_id and q.created_at <> o.created_at;
+    insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from (
+        select id, product_key, sweep_at from orders where state in ('reserved', 'paying')
+        except select unnest(order_ids), product_key, sweep_at from holds) as unlisted;";

@@ -31,6 +31,12 @@ pub const NUMBERS_PER_BUYER_MAX: i32 = 100_000;
 /// without a lock: requests in flight at the same instant can pass it, by as many as intake runs at once.
 pub const OPEN_ORDERS_MAX: i64 = 10;
 
+/// Orders that share one row of the list of holds: a row of 1.6 KB, which a page holds without help.
+pub const ORDERS_PER_HOLD_MAX: i64 = 100;
+
+/// A buyer's latest orders among which open ones are counted, so that a long history does not slow the next order.
+pub const ORDERS_COUNTED_MAX: i64 = 1_000;
+
 /// Largest request body, in bytes. A hundred nine-digit numbers fit several times over.
 pub const BODY_BYTES_MAX: usize = 16 * 1_024;
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::catalog::Product;
 use crate::errors::from_postgres;
 use crate::findings::{NewFinding, record};
-use crate::numbers::{compare_chunk, confirm_chunk, describe, find_miscounted, recount};
+use crate::numbers::{compare_chunk, confirm_chunk, count_unlisted, describe, find_miscounted, recount, relist};
 use crate::rows::column;
 use crate::switches::set_reserving;
 use crate::types::{INT4, INT8, UUID};
@@ -73,12 +73,14 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
             set_reserving(client, next.product_id, Reserving::Halted, Some("audit finding")).await?;
             audit.findings.push(finding);
         }
-        // With a product's last chunk its holdings are due. Recounting is safe at any time, so it is done at once.
+        // With a product's last chunk its holdings and lists are due. Mending them is safe at any time, so it is done
+        // at once.
         if next.chunk + 1 == next.range.chunk_count() {
             let miscounted = find_miscounted(client, next.product_key, MISCOUNTED_MAX).await?;
             if !miscounted.is_empty() {
                 recount(client, next.product_key, &miscounted).await?;
             }
+            relist(client, next.product_key).await?;
         }
     }
     // A pass that reached the end starts over.
@@ -125,6 +127,7 @@ pub async fn product(client: &mut Client, product: &Product) -> Result<Audit> {
     }
     audit.findings.extend(check_orders(client, product.key).await?);
     audit.findings.extend(check_holdings(client, product.key).await?);
+    audit.findings.extend(check_lists(client, product.key).await?);
     audit.findings.extend(check_stuck(client, product.key).await?);
     Ok(audit)
 }
@@ -144,8 +147,7 @@ async fn check_owners(client: &Client, product_key: i32, range: Range, chunk: i3
         from taken_numbers t left join orders o on o.id = t.order_id
         where t.product_key = $1 and t.number between $2 and $3 and t.order_id is not null
             and (o.id is null or o.product_key <> t.product_key or not t.number = any(o.numbers)
-                or o.state not in ('reserved', 'paying', 'paid', 'refunding')
-                or (t.kind = 'paid') <> (o.state in ('paid', 'refunding')))";
+                or o.state not in ('reserved', 'paying', 'paid', 'refunding'))";
     let first = range.chunk_first(chunk);
     let last = first + range.chunk_size(chunk) - 1;
     let row = client
@@ -201,6 +203,13 @@ async fn check_holdings(client: &Client, product_key: i32) -> Result<Option<Find
     let detail =
         || format!("{wrong} buyers (at most {MISCOUNTED_MAX} are counted) hold another count than their orders say");
     Ok((wrong > 0).then(|| Finding { invariant: "I3", chunk: None, detail: detail() }))
+}
+
+/// I9: every order that waits is in its list, where jobs look for it.
+async fn check_lists(client: &Client, product_key: i32) -> Result<Option<Finding>> {
+    let wrong = count_unlisted(client, product_key).await?;
+    let detail = || format!("{wrong} places in the lists of waiting orders are missing or too many");
+    Ok((wrong > 0).then(|| Finding { invariant: "I9", chunk: None, detail: detail() }))
 }
 
 /// I5: nothing waits longer than it may. Fifteen minutes over its time is stuck.

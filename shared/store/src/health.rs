@@ -41,7 +41,7 @@ pub async fn find(client: &Client, product_id: Uuid) -> Result<Health> {
 pub async fn measure_queue(client: &Client, product_id: Uuid) -> Result<()> {
     let sql = "insert into queue_health as h (product_key, oldest_queued_at, measured_at)
         select p.key, (
-            select created_at from orders where product_key = p.key and state = 'queued' order by created_at, id limit 1
+            select created_at from order_queue where product_key = p.key order by created_at limit 1
         ), now()
         from products p where p.id = $1
         on conflict (product_key) do update set
@@ -62,7 +62,7 @@ pub async fn measure_queue(client: &Client, product_id: Uuid) -> Result<()> {
 /// Busy or fault from the database.
 pub async fn measure_queues(client: &Client) -> Result<Option<Duration>> {
     let sql = "select p.id from products p
-        where exists (select from orders o where o.product_key = p.key and o.state = 'queued')
+        where exists (select from order_queue q where q.product_key = p.key)
             or exists (select from queue_health h where h.product_key = p.key and h.oldest_queued_at is not null)";
     for row in &client.query_typed(sql, &[]).await.map_err(from_postgres)? {
         measure_queue(client, column(row, "id")?).await?;
@@ -94,8 +94,9 @@ pub struct Stock {
 pub async fn list_stock(client: &Client, limit: i64) -> Result<Vec<Stock>> {
     let sql = "select t.slug, p.campaign, stock.available, stock.held, (
                 select extract(epoch from now() - (o.expires_at - make_interval(secs => o.hold_seconds)))::float8
-                from orders o where o.product_key = p.key and o.state in ('reserved', 'paying')
-                order by o.sweep_at limit 1) as oldest
+                from holds h join orders o on o.id = any(h.order_ids)
+                where h.product_key = p.key and o.state in ('reserved', 'paying')
+                order by h.sweep_at limit 1) as oldest
         from products p join tenants t on t.id = p.tenant_id cross join lateral (
             select sum(available)::int8 as available, sum(reserved)::int8 as held
             from number_chunks where product_key = p.key) as stock
@@ -156,11 +157,10 @@ pub async fn list_queues(client: &Client, limit: i64) -> Result<Vec<QueueHealth>
             extract(epoch from now() - h.measured_at)::float8 as measured
         from products p left join queue_health h on h.product_key = p.key
         left join lateral (
-            select created_at from orders where product_key = p.key and state = 'queued'
-            order by created_at, id limit 1) as oldest on true
+            select created_at from order_queue where product_key = p.key order by created_at limit 1) as oldest on true
         cross join lateral (
             select count(*) as queued from (
-                select from orders where product_key = p.key and state = 'queued' limit $1) as counted) as waiting
+                select from order_queue where product_key = p.key limit $1) as counted) as waiting
         where oldest.created_at is not null or h.product_key is not null
         order by oldest.created_at nulls last, p.key limit $2";
     let rows = client.query_typed(sql, &[(&QUEUED_COUNT_MAX, INT8), (&limit, INT8)]).await.map_err(from_postgres)?;

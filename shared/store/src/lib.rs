@@ -36,6 +36,7 @@ pub(crate) mod types {
     pub(crate) const INT4: Type = Type::INT4;
     pub(crate) const INT4S: Type = Type::INT4_ARRAY;
     pub(crate) const INT8: Type = Type::INT8;
+    pub(crate) const INT8S: Type = Type::INT8_ARRAY;
     pub(crate) const TEXT: Type = Type::TEXT;
     pub(crate) const TEXTS: Type = Type::TEXT_ARRAY;
     pub(crate) const TIMESTAMPTZ: Type = Type::TIMESTAMPTZ;

@@ -78,6 +78,10 @@ pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&Sec
         alter role {APP_ROLE} set lock_timeout = {lock_ms};
         alter role {APP_ROLE} set statement_timeout = {statement_ms};
         alter role {APP_ROLE} set idle_in_transaction_session_timeout = {idle_ms};
+        -- Storage is solid-state and what is hot is cached: an index look-up costs little more than the next page.
+        alter role {APP_ROLE} set random_page_cost = 1.1;
+        -- Statements are short; compiling one costs more than running it.
+        alter role {APP_ROLE} set jit = off;
         grant usage on schema public to {APP_ROLE};
         revoke all on all tables in schema public from {APP_ROLE};
         grant select, insert, update, delete on all tables in schema public to {APP_ROLE};

@@ -8,6 +8,7 @@ mod mend;
 mod release;
 mod reserve;
 mod sweep;
+mod waiting;
 mod writes;
 
 pub use block::{block, unblock};
@@ -17,6 +18,7 @@ pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
 pub use release::release;
 pub use reserve::{Decided, Group, Served, reserve};
 pub use sweep::{Sweep, find_due_products, sweep, sweep_lag};
+pub use waiting::{count_unlisted, relist};
 
 use domain::Error;
 use uuid::Uuid;
@@ -30,6 +32,8 @@ pub(crate) enum Failure {
     Miscounted(Vec<Uuid>),
     /// Picks need chunks that were not locked.
     TooNarrow,
+    /// Another transaction made a buyer's first holding meanwhile: decide again, knowing it.
+    Overtaken,
     /// Anything else.
     Error(Error),
 }
@@ -66,6 +70,7 @@ impl Failure {
                 Error::fault(format!("holdings of {} buyers disagree with their orders", buyers.len()))
             }
             Self::TooNarrow => Error::fault("a plan over every chunk was too narrow"),
+            Self::Overtaken => Error::busy("other groups are first with these buyers' holdings, again and again"),
             Self::Error(error) => error,
         }
     }

@@ -92,11 +92,11 @@ pub async fn delete_needless(client: &Client) -> Result<u64> {
 pub async fn owe_silent(client: &Client) -> Result<u64> {
     let sql = "with silent as (
             select silent.id from products p cross join lateral (
-                select id from orders
-                where product_key = p.key and state = 'queued'
-                    and created_at < now() - make_interval(secs => $1 * power(2, sweep_attempts))
-                order by created_at, id limit $2
-                for no key update skip locked) as silent
+                select o.id from order_queue q join orders o on o.id = q.order_id
+                where q.product_key = p.key and q.created_at < now() - make_interval(secs => $1) and o.state = 'queued'
+                    and q.created_at < now() - make_interval(secs => $1 * power(2, o.sweep_attempts))
+                order by q.created_at, q.order_id limit $2
+                for no key update of o skip locked) as silent
         ), nudged as (
             update orders o set sweep_attempts = o.sweep_attempts + 1 from silent
             where o.id = silent.id and o.state = 'queued'

@@ -26,7 +26,11 @@ async fn a_queued_order_is_cancelled_at_once() {
     );
     let mut commits = writes.take().await;
     commits[0].sort_unstable();
-    assert_eq!(commits, [["insert idempotency_keys", "insert order_events", "update orders"]], "and never a chunk");
+    assert_eq!(
+        commits,
+        [["delete order_queue", "insert idempotency_keys", "insert order_events", "update orders"]],
+        "and never a chunk"
+    );
     assert_eq!(order(&shop.database, id).await.state, State::Cancelled);
     assert_eq!(shop.chain.queues.len(Queue::ReleaseNumbers), 0, "there is nothing to give back");
     shop.chain.run().await;
@@ -44,7 +48,11 @@ async fn a_held_order_is_cancelled_by_the_worker() {
     assert_eq!(buyer.cancel(&shop.orders, id, "c").await.status, 202);
     let mut commits = writes.take().await;
     commits[0].sort_unstable();
-    assert_eq!(commits, [["insert idempotency_keys", "insert outbox", "update orders"]], "and never a chunk");
+    assert_eq!(
+        commits,
+        [["insert holds", "insert idempotency_keys", "insert outbox", "update orders"]],
+        "and never a chunk"
+    );
     let asked = order(&shop.database, id).await;
     assert!(asked.state == State::Reserved && asked.cancel_requested_at.is_some());
     assert_eq!(shop.chain.queues.len(Queue::ReleaseNumbers), 1);

@@ -45,7 +45,7 @@ async fn one_commit_per_order_and_the_next_one_acknowledges() {
     }
     let commits = writes.take().await;
     assert_eq!(commits.len(), ORDERS, "{commits:?}");
-    let inserted = ["insert order_events", "insert orders", "insert outbox"];
+    let inserted = ["insert order_events", "insert order_queue", "insert orders", "insert outbox"];
     for (position, mut commit) in commits.into_iter().enumerate() {
         commit.sort_unstable();
         let acknowledged = usize::from(position > 0);

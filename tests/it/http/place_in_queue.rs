@@ -17,8 +17,10 @@ use super::Shop;
 
 /// Lets every queued order be older, so that nobody waits for seconds.
 async fn age(database: &TestDatabase, seconds: i32) {
-    let sql = "update orders set created_at = created_at - make_interval(secs => $1) where state = 'queued'";
-    database.owner().execute(sql, &[&f64::from(seconds)]).await.unwrap();
+    let queued = "select count(*) from orders where state = 'queued'";
+    let queued = u64::try_from(count(database, queued).await).unwrap();
+    let older = format!("update orders set created_at = created_at - interval '{seconds} s' where state = 'queued'");
+    change(database, &older, queued).await;
 }
 
 /// The position shown to a buyer by an environment that has not seen them before.

@@ -188,3 +188,25 @@ async fn held(database: &TestDatabase, orders: usize, numbers: i32) -> (Chain, s
     assert_eq!(outcomes(database, &product).await, expected([("reserved", reserved)]));
     (chain, product, ids)
 }
+
+/// The list of holds keeps orders that ended before; they are passed over, however many head the list.
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_orders_in_the_list_do_not_end_the_sweep() {
+    let database = TestDatabase::new().await;
+    let (chain, product, ids) = held(&database, 2, 100).await;
+    change(&database, RUN_OUT, 2).await;
+    assert_eq!(chain.expire().await.orders, 2);
+    let late = seed::order(database.owner(), &product, buyers(1)[0], &exact(&[7])).await;
+    chain.put(&product, late);
+    chain.run().await;
+    change(&database, RUN_OUT, 1).await;
+    let ended = format!(
+        "insert into holds (product_key, sweep_at, order_ids)
+        select {}, now() - interval '1 h', array['{}'::uuid] from generate_series(1, 1200)",
+        product.key, ids[0]
+    );
+    change(&database, &ended, 1_200).await;
+    assert_eq!(chain.expire().await.orders, 1);
+    assert_eq!(count(&database, "select count(*) from holds where sweep_at <= now()").await, 0);
+    database.finish().await;
+}

@@ -127,9 +127,13 @@ async fn block_some(app: Database, product: Product, mut rng: StdRng, end: Insta
 /// Lets holds run out as they come.
 async fn run_out(client: tokio_postgres::Client, end: Instant) {
     while Instant::now() < end {
-        let sql = "update orders set expires_at = now(), sweep_at = now() where id in (
-            select id from orders where state = 'reserved' and cancel_requested_at is null and expires_at > now()
-            order by id for no key update skip locked)";
+        let sql = "with due as (
+                update orders set expires_at = now(), sweep_at = now() where id in (
+                    select id from orders where state = 'reserved' and cancel_requested_at is null and expires_at > now()
+                    order by id for no key update skip locked)
+                returning id, product_key, sweep_at
+            )
+            insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from due";
         client.execute(sql, &[]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -199,3 +199,27 @@ async fn the_auditor_and_the_rebuild_see_every_lie() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_waiting_orders_are_found_wrong_and_written_anew() {
+    let database = TestDatabase::new().await;
+    let (mut client, product) = fresh(&database).await;
+    let queued = seed::order(&client, &product, buyers(1)[0], &quick(1)).await;
+    for damage in [
+        "delete from order_queue",
+        "update order_queue set created_at = created_at - interval '1 s'",
+        "insert into order_queue (product_key, created_at, order_id)
+            select product_key, created_at, id from orders where state = 'reserved'",
+        "update holds set order_ids = '{}'",
+        "delete from holds",
+    ] {
+        client.execute(damage, &[]).await.unwrap();
+        let found = store::audit::product(&mut client, &product).await.unwrap().findings;
+        assert!(found.iter().any(|finding| finding.invariant == "I9"), "{damage}: {found:?}");
+        assert!(rebuild(&mut client, &product).await.unwrap() > 0, "{damage}");
+        auditor::assert_consistent(&database).await;
+    }
+    assert_eq!(rebuild(&mut client, &product).await.unwrap(), 0);
+    serve(&mut client, &product, &[queued]).await;
+    database.finish().await;
+}

@@ -8,11 +8,8 @@ use super::{Facts, Order, Product};
 
 pub(super) fn check(facts: &Facts, findings: &mut Vec<String>) {
     check_rows_have_orders(facts, findings);
-    let taken: HashSet<(i32, i32, Uuid, &str)> = facts
-        .taken
-        .iter()
-        .filter_map(|taken| Some((taken.product_key, taken.number, taken.order_id?, taken.kind.as_str())))
-        .collect();
+    let taken: HashSet<(i32, i32, Uuid)> =
+        facts.taken.iter().filter_map(|taken| Some((taken.product_key, taken.number, taken.order_id?))).collect();
     let mut owners: HashMap<(i32, i32), Uuid> = HashMap::new();
     let mut held: HashMap<(i32, Uuid), i32> = HashMap::new();
     for order in facts.orders.values() {
@@ -21,9 +18,11 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<String>) {
             continue;
         };
         check_shape(order, product, findings);
-        let Some(kind) = order.owns() else { continue };
+        if order.owns().is_none() {
+            continue;
+        }
         for number in &order.numbers {
-            if !taken.contains(&(order.product_key, *number, order.id, kind)) {
+            if !taken.contains(&(order.product_key, *number, order.id)) {
                 findings.push(format!("I1: order {} is {} without a row of {number}", order.id, order.state));
             }
             if let Some(other) = owners.insert((order.product_key, *number), order.id) {
@@ -40,13 +39,11 @@ fn check_rows_have_orders(facts: &Facts, findings: &mut Vec<String>) {
     for taken in &facts.taken {
         let Some(id) = taken.order_id else { continue };
         let owned = facts.orders.get(&id).is_some_and(|order| {
-            order.product_key == taken.product_key
-                && order.owns() == Some(taken.kind.as_str())
-                && order.numbers.contains(&taken.number)
+            order.product_key == taken.product_key && order.owns().is_some() && order.numbers.contains(&taken.number)
         });
         if !owned {
             let state = facts.orders.get(&id).map(|order| &order.state);
-            findings.push(format!("I1: {} is {} for order {id}, which is {state:?}", taken.number, taken.kind));
+            findings.push(format!("I1: {} is taken for order {id}, which is {state:?}", taken.number));
         }
     }
 }

@@ -54,7 +54,7 @@ pub async fn run(database: &Database, deadline: Deadline) -> Result<Report> {
                     report.orders += swept.orders;
                     report.numbers += swept.numbers;
                     report.failed += swept.failed;
-                    moved += swept.orders + swept.failed;
+                    moved += swept.orders + swept.failed + swept.done;
                 }
                 Err(error) => {
                     tracing::error!(product.id = %id, error.message = error.chain(), "product not swept");

@@ -8,6 +8,9 @@ use crate::limits::{BYTES_PER_CHUNK, NUMBERS_PER_CHUNK};
 
 const WORDS: usize = BYTES_PER_CHUNK / 8;
 
+/// Numbers looked at by chance before the free ones are counted: counting costs about as much as eight looks.
+const RANDOM_TRIES: u32 = 8;
+
 /// In whose hands a number is. Numbers in nobody's hands have no kind: they are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -133,7 +136,11 @@ impl Chunk {
     /// The bitmap as stored.
     #[must_use]
     pub fn bits(&self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        let mut bytes = Vec::with_capacity(BYTES_PER_CHUNK);
+        for word in &self.words {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes
     }
 
     /// Position among the product's chunks.
@@ -196,7 +203,16 @@ impl Chunk {
     }
 
     /// A uniformly random available number, if the bitmap has one.
+    ///
+    /// First some numbers at random: one that is available is as likely as any other available one. Only where few
+    /// are left are they counted.
     pub fn random_free(&self, rng: &mut impl Rng) -> Option<i32> {
+        for _ in 0..RANDOM_TRIES {
+            let number = self.first + rng.random_range(0..self.size);
+            if self.is_free(number) {
+                return Some(number);
+            }
+        }
         let free: u32 = self.words.iter().map(|word| word.count_zeros()).sum();
         if free == 0 {
             return None;

@@ -1,6 +1,6 @@
 //! Who gets which numbers, order by order, inside locked chunks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use rand::{Rng, RngExt};
 use uuid::Uuid;
@@ -56,8 +56,11 @@ pub struct TooNarrow;
 #[derive(Debug)]
 pub struct Decider<'a, R> {
     range: Range,
-    scope: Scope,
-    chunks: BTreeMap<i32, Chunk>,
+    /// Ascending.
+    chunks: Vec<Chunk>,
+    /// Positions of the chunks that picks may come from.
+    drawn: Vec<usize>,
+    every_chunk: bool,
     held: HashMap<Uuid, i32>,
     per_buyer_max: i32,
     rng: &'a mut R,
@@ -65,7 +68,7 @@ pub struct Decider<'a, R> {
 }
 
 impl<'a, R: Rng> Decider<'a, R> {
-    /// A decider over locked chunks and locked holdings (numbers held per buyer; absent = 0).
+    /// A decider over locked chunks, ascending, and locked holdings (numbers held per buyer; absent = 0).
     pub fn new(
         range: Range,
         scope: Scope,
@@ -74,8 +77,13 @@ impl<'a, R: Rng> Decider<'a, R> {
         per_buyer_max: i32,
         rng: &'a mut R,
     ) -> Self {
-        let chunks = chunks.into_iter().map(|chunk| (chunk.index(), chunk)).collect();
-        Self { range, scope, chunks, held, per_buyer_max, rng, taken: Vec::new() }
+        let in_scope = |chunk: &Chunk| match &scope {
+            Scope::Every => true,
+            Scope::Drawn(drawn) => drawn.contains(&chunk.index()),
+        };
+        let drawn = chunks.iter().enumerate().filter(|(_, chunk)| in_scope(chunk)).map(|(at, _)| at).collect();
+        let every_chunk = scope == Scope::Every;
+        Self { range, chunks, drawn, every_chunk, held, per_buyer_max, rng, taken: Vec::new() }
     }
 
     /// Decides one order and takes its numbers.
@@ -97,8 +105,8 @@ impl<'a, R: Rng> Decider<'a, R> {
     /// Gives back what an order that did not finish had taken. Called after a panic inside [`Self::decide`].
     pub fn undo(&mut self) {
         for number in std::mem::take(&mut self.taken) {
-            if let Some(chunk) = self.chunks.get_mut(&self.range.chunk_of(number)) {
-                chunk.give_back(number, Kind::Reserved);
+            if let Some(at) = self.position(number) {
+                self.chunks[at].give_back(number, Kind::Reserved);
             }
         }
     }
@@ -111,8 +119,8 @@ impl<'a, R: Rng> Decider<'a, R> {
             if suggestions.len() == SUGGESTIONS_MAX {
                 break;
             }
-            let chunk = self.chunks.get(&self.range.chunk_of(*number));
-            if let Some(free) = chunk.and_then(|chunk| chunk.random_free(self.rng))
+            let at = self.position(*number);
+            if let Some(free) = at.and_then(|at| self.chunks[at].random_free(self.rng))
                 && !suggestions.contains(&free)
             {
                 suggestions.push(free);
@@ -125,7 +133,13 @@ impl<'a, R: Rng> Decider<'a, R> {
     /// The chunks, changed ones among them.
     #[must_use]
     pub fn into_chunks(self) -> Vec<Chunk> {
-        self.chunks.into_values().collect()
+        self.chunks
+    }
+
+    /// Where the chunk of a number is; none when it is not locked or there is no such number.
+    fn position(&self, number: i32) -> Option<usize> {
+        let index = self.range.contains(number).then(|| self.range.chunk_of(number))?;
+        self.chunks.binary_search_by_key(&index, Chunk::index).ok()
     }
 
     fn attempt(&mut self, ask: &Ask) -> Result<Decision, TooNarrow> {
@@ -160,12 +174,10 @@ impl<'a, R: Rng> Decider<'a, R> {
     fn take_exact(&mut self, numbers: &[i32], room: i32) -> (Vec<i32>, Vec<i32>) {
         let (mut got, mut lost) = (Vec::new(), Vec::new());
         for &number in numbers {
-            let chunk =
-                self.range.contains(number).then(|| self.chunks.get_mut(&self.range.chunk_of(number))).flatten();
-            match chunk {
-                Some(chunk) if chunk.is_free(number) => {
+            match self.position(number) {
+                Some(at) if self.chunks[at].is_free(number) => {
                     if count(&got) < room {
-                        chunk.take(number, Kind::Reserved);
+                        self.chunks[at].take(number, Kind::Reserved);
                         self.taken.push(number);
                         got.push(number);
                     }
@@ -180,9 +192,7 @@ impl<'a, R: Rng> Decider<'a, R> {
     fn pick(&mut self, wanted: i32) -> Result<Vec<i32>, TooNarrow> {
         let mut picks = Vec::new();
         for _ in 0..wanted.max(0) {
-            let Some(number) = self.pick_one() else {
-                if self.scope == Scope::Every { break } else { return Err(TooNarrow) }
-            };
+            let Some(number) = self.pick_one() else { if self.every_chunk { break } else { return Err(TooNarrow) } };
             self.taken.push(number);
             picks.push(number);
         }
@@ -190,18 +200,14 @@ impl<'a, R: Rng> Decider<'a, R> {
     }
 
     fn pick_one(&mut self) -> Option<i32> {
-        let in_scope = |index: i32| match &self.scope {
-            Scope::Every => true,
-            Scope::Drawn(drawn) => drawn.contains(&index),
-        };
-        let share =
-            |chunk: &Chunk| if in_scope(chunk.index()) { i64::from(chunk.counters().available.max(0)) } else { 0 };
-        let total: i64 = self.chunks.values().map(share).sum();
+        let share = |chunk: &Chunk| i64::from(chunk.counters().available.max(0));
+        let total: i64 = self.drawn.iter().map(|at| share(&self.chunks[*at])).sum();
         if total == 0 {
             return None;
         }
         let mut ticket = self.rng.random_range(0..total);
-        for chunk in self.chunks.values_mut() {
+        for at in &self.drawn {
+            let chunk = &mut self.chunks[*at];
             let share = share(chunk);
             if ticket < share {
                 let number = chunk.random_free(self.rng)?;

@@ -70,14 +70,14 @@ async fn change(
         }
     }
     if take {
-        match insert_taken(&tx, product.key, Kind::Blocked, &rows).await {
+        match insert_taken(&tx, product.key, &rows).await {
             Ok(inserted) => expect(rows.len(), inserted, "blocked numbers")?,
             Err(error) if constraint_of(&error) == Some("taken_numbers_pkey") => {
                 return Err(Failure::Disagreement(indexes));
             }
             Err(error) => return Err(error.into()),
         }
-    } else if delete_taken(&tx, product.key, Kind::Blocked, &rows).await? != rows.len() as u64 {
+    } else if delete_taken(&tx, product.key, &rows).await? != rows.len() as u64 {
         // Sold numbers among them, whose bits are set as well.
         return Err(Reason::NumbersTaken.into());
     }

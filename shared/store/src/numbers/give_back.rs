@@ -70,7 +70,7 @@ pub(crate) async fn give_back(
     let (updated, added, deleted) = futures::join!(
         update_chunks(tx, product.key, &chunks),
         add_to_holdings(tx, product.key, &changes),
-        delete_taken(tx, product.key, Kind::Reserved, &taken)
+        delete_taken(tx, product.key, &taken)
     );
     updated?;
     added?;

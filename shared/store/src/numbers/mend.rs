@@ -11,12 +11,20 @@ use crate::findings::{self, NewFinding};
 use crate::numbers::Failure;
 use crate::numbers::holdings::{find_miscounted, recount};
 use crate::numbers::locks::{chunk_from, lock_chunks};
+use crate::numbers::waiting::relist;
 use crate::numbers::writes::update_chunks;
 use crate::rows::column;
 use crate::types::{INT4, INT4S};
 
 /// Buyers whose holdings one transaction recounts.
 const BUYERS_PER_RECOUNT: i64 = 1_000;
+
+/// Numbers of a range that are not available, and their kinds: a number is what its order's state makes it.
+const TAKEN: &str = "select coalesce(array_agg(t.number), '{}') as numbers,
+        coalesce(array_agg(case when t.order_id is null then 'blocked'
+            when o.state in ('paid', 'refunding') then 'paid' else 'reserved' end), '{}') as kinds
+    from taken_numbers t left join orders o on o.id = t.order_id
+    where t.product_key = $1 and t.number between $2 and $3";
 
 /// Compares one chunk with its rows, both from one snapshot; none when there is no such chunk.
 ///
@@ -28,15 +36,14 @@ pub async fn compare_chunk(
     range: Range,
     chunk: i32,
 ) -> Result<Option<Disagreement>> {
-    let sql = "select c.chunk, c.bits, c.available, c.reserved, c.paid, c.blocked, t.numbers, t.kinds
-        from number_chunks c cross join lateral (
-            select coalesce(array_agg(number), '{}') as numbers, coalesce(array_agg(kind), '{}') as kinds
-            from taken_numbers where product_key = $1 and number between $3 and $4) as t
-        where c.product_key = $1 and c.chunk = $2";
+    let sql = format!(
+        "select c.chunk, c.bits, c.available, c.reserved, c.paid, c.blocked, t.numbers, t.kinds
+        from number_chunks c cross join lateral ({TAKEN}) as t where c.product_key = $1 and c.chunk = $4"
+    );
     let (first, last) = bounds(range, chunk);
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 4] =
-        [(&product_key, INT4), (&chunk, INT4), (&first, INT4), (&last, INT4)];
-    let Some(row) = client.query_typed_opt(sql, &params).await.map_err(from_postgres)? else { return Ok(None) };
+        [(&product_key, INT4), (&first, INT4), (&last, INT4), (&chunk, INT4)];
+    let Some(row) = client.query_typed_opt(&sql, &params).await.map_err(from_postgres)? else { return Ok(None) };
     let stored = chunk_from(&row, range)?;
     Ok(Some(stored.compare(&taken_from(&row)?)))
 }
@@ -58,7 +65,7 @@ pub(crate) async fn repair(client: &mut Client, product: &Product, failure: &Fai
     match failure {
         Failure::Disagreement(chunks) => mend_chunks(client, product, chunks).await.map(drop),
         Failure::Miscounted(buyers) => recount(client, product.key, buyers).await.map(drop),
-        Failure::TooNarrow | Failure::Error(_) => Ok(()),
+        Failure::TooNarrow | Failure::Overtaken | Failure::Error(_) => Ok(()),
     }
 }
 
@@ -106,22 +113,23 @@ async fn restore_rows(tx: &Transaction<'_>, product_key: i32, numbers: &[i32]) -
     if numbers.is_empty() {
         return Ok(0);
     }
-    let sql = "insert into taken_numbers (product_key, number, order_id, kind)
-        select distinct on (claimed.number) $1, claimed.number, o.id, 'reserved'
-        from orders o cross join lateral unnest(o.numbers) as claimed (number)
-        where o.product_key = $1 and o.state in ('reserved', 'paying') and claimed.number = any($2)
+    let sql = "insert into taken_numbers (product_key, number, order_id)
+        select distinct on (claimed.number) $1, claimed.number, o.id
+        from holds h join orders o on o.id = any(h.order_ids) cross join lateral unnest(o.numbers) as claimed (number)
+        where h.product_key = $1 and o.state in ('reserved', 'paying') and claimed.number = any($2)
         order by claimed.number, o.created_at, o.id
         on conflict do nothing";
     tx.execute_typed(sql, &[(&product_key, INT4), (&numbers, INT4S)]).await.map_err(from_postgres)
 }
 
-/// Rebuilds every chunk of a product from its rows, a few at a time, recounts its buyers' holdings, and closes its
-/// findings; returns how many chunks and holdings were wrong.
+/// Rebuilds every chunk of a product from its rows, a few at a time, its lists of waiting orders and its buyers'
+/// holdings, and closes its findings; returns how many chunks, places in lists and holdings were wrong.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn rebuild(client: &mut Client, product: &Product) -> Result<usize> {
-    let mut mended = 0;
+    // First: mending a chunk asks the list of holds who claims a number.
+    let mut mended = relist(client, product.key).await?;
     let all: Vec<i32> = (0..product.described.range.chunk_count()).collect();
     for some in all.chunks(domain::limits::CHUNKS_PER_GROUP_MAX) {
         mended += mend_chunks(client, product, some).await?;
@@ -143,11 +151,11 @@ async fn lock_one(tx: &Transaction<'_>, product_key: i32, range: Range, chunk: i
 }
 
 async fn list_taken(tx: &Transaction<'_>, product_key: i32, range: Range, chunk: i32) -> Result<Vec<(i32, Kind)>> {
-    let sql = "select coalesce(array_agg(number), '{}') as numbers, coalesce(array_agg(kind), '{}') as kinds
-        from taken_numbers where product_key = $1 and number between $2 and $3";
     let (first, last) = bounds(range, chunk);
-    let row =
-        tx.query_typed_one(sql, &[(&product_key, INT4), (&first, INT4), (&last, INT4)]).await.map_err(from_postgres)?;
+    let row = tx
+        .query_typed_one(TAKEN, &[(&product_key, INT4), (&first, INT4), (&last, INT4)])
+        .await
+        .map_err(from_postgres)?;
     taken_from(&row)
 }
 

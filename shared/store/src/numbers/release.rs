@@ -78,6 +78,7 @@ async fn requested(
     } else {
         give_back(&tx, product, &held, "release-numbers").await?;
     }
+    fail::fail_point!("release.before_commit");
     tx.commit().await?;
     served.extend(ids.into_iter().map(|id| (id, Served::Done)));
     Ok(served)

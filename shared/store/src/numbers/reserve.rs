@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::Result;
 use domain::catalog::{Range, Reserving};
 use domain::messages::Queue;
-use domain::numbers::{Ask, Chunk, Decider, Decision, Kind, Plan};
+use domain::numbers::{Ask, Chunk, Decider, Decision, Plan};
 use rand::rngs::StdRng;
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
@@ -17,14 +17,17 @@ use uuid::Uuid;
 use crate::catalog::{Product, find_product};
 use crate::errors::{constraint_of, from_postgres};
 use crate::numbers::Failure;
-use crate::numbers::locks::{lock_chunks, lock_holdings};
+use crate::numbers::locks::{lock_chunks, lock_known_holdings};
 use crate::numbers::mend::repair;
-use crate::numbers::writes::{add_to_holdings, expect, insert_taken, update_chunks};
+use crate::numbers::writes::{add_to_holdings, expect, insert_holdings, insert_taken, update_chunks};
 use crate::rows::column;
 use crate::types::{INT4, INT4S};
 use crate::{outbox, switches};
 
 use orders::{Verdict, explain_missing, lock_orders, update_orders};
+
+/// Times that a group may find another one first with a buyer's first holding.
+const OVERTAKEN_MAX: u32 = 3;
 
 /// What became of one order in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,15 +120,22 @@ async fn mending(
     }
 }
 
+/// Tries again with every chunk when the drawn ones hold too few, and when another group was first with a buyer's
+/// first holding.
 async fn widening(
     client: &mut Client,
     product: &Product,
     order_ids: &[Uuid],
     rng: &mut StdRng,
 ) -> std::result::Result<Group, Failure> {
-    match attempt(client, product, order_ids, false, rng).await {
-        Err(Failure::TooNarrow) => attempt(client, product, order_ids, true, rng).await,
-        other => other,
+    let mut every_chunk = false;
+    let mut overtaken = 0;
+    loop {
+        match attempt(client, product, order_ids, every_chunk, rng).await {
+            Err(Failure::TooNarrow) if !every_chunk => every_chunk = true,
+            Err(Failure::Overtaken) if overtaken < OVERTAKEN_MAX => overtaken += 1,
+            other => return other,
+        }
     }
 }
 
@@ -157,11 +167,11 @@ async fn attempt(
     let mut verdicts: Vec<Verdict> = late.iter().map(Verdict::too_late).collect();
     let asks: Vec<Ask> = asking.into_iter().map(|order| order.ask).collect();
     let panicked = if asks.is_empty() {
+        update_orders(&tx, &verdicts).await?;
         HashSet::new()
     } else {
-        decide_and_take(&tx, product, &asks, every_chunk, rng, &mut verdicts).await?
+        decide_and_write(&tx, product, &asks, every_chunk, rng, &mut verdicts).await?
     };
-    update_orders(&tx, &verdicts).await?;
     fail::fail_point!("reserve.before_commit");
     tx.commit().await?;
     fail::fail_point!("reserve.after_commit");
@@ -174,8 +184,8 @@ async fn attempt(
     Ok(Group { served, decided: decided.collect(), ..Group::default() })
 }
 
-/// Locks chunks and holdings, decides, and writes everything but the orders; returns the orders that panicked.
-async fn decide_and_take(
+/// Locks chunks and holdings, decides, and writes everything, late orders included; returns the orders that panicked.
+async fn decide_and_write(
     tx: &Transaction<'_>,
     product: &Product,
     asks: &[Ask],
@@ -188,9 +198,10 @@ async fn decide_and_take(
     let buyers: Vec<Uuid> = asks.iter().map(|ask| ask.buyer_id).collect::<BTreeSet<_>>().into_iter().collect();
     let (chunks, held) = futures::future::try_join(
         lock_chunks(tx, product.key, range, &plan.chunks),
-        lock_holdings(tx, product.key, &buyers),
+        lock_known_holdings(tx, product.key, &buyers),
     )
     .await?;
+    let known: HashSet<Uuid> = held.keys().copied().collect();
     let wrong: Vec<i32> = chunks.iter().filter(|chunk| !chunk.adds_up()).map(Chunk::index).collect();
     if !wrong.is_empty() {
         return Err(Failure::Disagreement(wrong));
@@ -202,27 +213,35 @@ async fn decide_and_take(
     for (ask, decision) in &decisions {
         verdicts.push(Verdict::decided(ask, decision, &mut decider));
     }
-    let mut holdings = BTreeMap::new();
+    let (mut more, mut first) = (BTreeMap::new(), BTreeMap::new());
     for (ask, decision) in &decisions {
         if let Decision::Reserved { numbers, .. } = decision {
+            let holdings = if known.contains(&ask.buyer_id) { &mut more } else { &mut first };
             *holdings.entry(ask.buyer_id).or_insert(0) += i32::try_from(numbers.len()).unwrap_or(i32::MAX);
         }
     }
     let chunks = decider.into_chunks();
     let changed: Vec<i32> = chunks.iter().filter(|chunk| chunk.is_changed()).map(|chunk| chunk.index()).collect();
     let take = async {
-        match insert_taken(tx, product.key, Kind::Reserved, &taken).await {
+        match insert_taken(tx, product.key, &taken).await {
             Ok(inserted) => Ok(expect(taken.len(), inserted, "taken numbers")?),
             Err(error) if constraint_of(&error) == Some("taken_numbers_pkey") => Err(Failure::Disagreement(changed)),
             Err(error) => Err(error.into()),
         }
     };
     // Sent together, executed in this order. The first failure counts; the others only say that the transaction is lost.
-    let (updated, added, inserted) =
-        futures::join!(update_chunks(tx, product.key, &chunks), add_to_holdings(tx, product.key, &holdings), take);
-    updated?;
+    let (chunks, added, made, taken, decided) = futures::join!(
+        update_chunks(tx, product.key, &chunks),
+        add_to_holdings(tx, product.key, &more),
+        insert_holdings(tx, product.key, &first),
+        take,
+        update_orders(tx, verdicts)
+    );
+    chunks?;
     added?;
-    inserted?;
+    made?;
+    taken?;
+    decided?;
     Ok(panicked)
 }
 

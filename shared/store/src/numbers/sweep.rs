@@ -17,7 +17,7 @@ use crate::numbers::give_back::{Held, give_back, held_from};
 use crate::numbers::mend::repair;
 use crate::rows::column;
 use crate::switches;
-use crate::types::{FLOAT8, INT4, INT8, UUID, UUIDS};
+use crate::types::{FLOAT8, INT4, INT8, INT8S, UUID, UUIDS};
 
 /// Products with holds that are due for the sweep, and whose numbers may change hands.
 ///
@@ -25,7 +25,7 @@ use crate::types::{FLOAT8, INT4, INT8, UUID, UUIDS};
 /// Busy or fault from the database.
 pub async fn find_due_products(client: &Client) -> Result<Vec<Product>> {
     let sql = "select p.id from products p where p.reserving = 'on' and exists (
-        select from orders o where o.product_key = p.key and o.state = 'reserved' and o.sweep_at <= now())";
+        select from holds h where h.product_key = p.key and h.sweep_at <= now())";
     let rows = client.query_typed(sql, &[]).await.map_err(from_postgres)?;
     let mut products = Vec::new();
     for row in &rows {
@@ -43,6 +43,8 @@ pub struct Sweep {
     pub numbers: u64,
     /// Orders that failed; each is tried again later, alone if need be.
     pub failed: u64,
+    /// Rows of the list of holds that were done with.
+    pub done: u64,
 }
 
 /// Frees due holds of one product: one bounded transaction, or order by order when that fails, so that one poisoned
@@ -51,15 +53,16 @@ pub struct Sweep {
 /// # Errors
 /// Busy when the database is; then nothing is known to have changed.
 pub async fn sweep(client: &mut Client, product: &Product) -> Result<Sweep> {
-    let ids = due(client, product.key).await?;
-    match mending(client, product, &ids).await {
-        Ok(swept) => Ok(swept),
-        Err(Failure::Error(error @ Error::Busy(_))) => Err(error),
+    let due = due(client, product.key).await?;
+    let swept = match mending(client, product, &due.orders).await {
+        Ok(swept) => swept,
+        Err(Failure::Error(error @ Error::Busy(_))) => return Err(error),
         Err(failure) => {
             tracing::warn!(product.id = %product.described.id, error.message = failure.into_error().chain(), "sweeping order by order");
-            one_by_one(client, product).await
+            one_by_one(client, product, &due.orders).await?
         }
-    }
+    };
+    Ok(Sweep { done: unlist(client, product.key, &due.rows).await?, ..swept })
 }
 
 async fn mending(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::result::Result<Sweep, Failure> {
@@ -72,9 +75,9 @@ async fn mending(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::r
     }
 }
 
-async fn one_by_one(client: &mut Client, product: &Product) -> Result<Sweep> {
+async fn one_by_one(client: &mut Client, product: &Product, ids: &[Uuid]) -> Result<Sweep> {
     let mut total = Sweep::default();
-    for id in due(client, product.key).await? {
+    for id in ids.iter().copied() {
         match mending(client, product, &[id]).await {
             Ok(swept) => {
                 total.orders += swept.orders;
@@ -94,13 +97,39 @@ async fn one_by_one(client: &mut Client, product: &Product) -> Result<Sweep> {
     Ok(total)
 }
 
-/// Due orders, longest overdue first.
-async fn due(client: &Client, product_key: i32) -> Result<Vec<Uuid>> {
-    let sql = "select id from orders where product_key = $1 and state = 'reserved' and sweep_at <= now()
-        order by sweep_at limit $2";
+/// What one pass looks at.
+#[derive(Default)]
+struct Due {
+    /// Rows of the list of holds.
+    rows: Vec<i64>,
+    /// The orders listed there; some may have ended before.
+    orders: Vec<Uuid>,
+}
+
+/// The longest overdue rows of the list, so many that they name `ORDERS_PER_SWEEP_MAX` orders or a little more.
+async fn due(client: &Client, product_key: i32) -> Result<Due> {
+    let sql = "select id, order_ids from (
+            select id, sweep_at, order_ids, sum(cardinality(order_ids)) over (order by sweep_at, id) as orders from (
+                select id, sweep_at, order_ids from holds where product_key = $1 and sweep_at <= now()
+                order by sweep_at, id limit $2) as first) as counted
+        where orders - cardinality(order_ids) < $2 order by sweep_at, id";
     let rows =
         client.query_typed(sql, &[(&product_key, INT4), (&ORDERS_PER_SWEEP_MAX, INT8)]).await.map_err(from_postgres)?;
-    rows.iter().map(|row| column(row, "id")).collect()
+    let mut due = Due::default();
+    for row in &rows {
+        due.rows.push(column(row, "id")?);
+        due.orders.extend(column::<Vec<Uuid>>(row, "order_ids")?);
+    }
+    Ok(due)
+}
+
+/// Deletes rows of the list that nobody waits for: of their orders none is still held and due there. One that another
+/// transaction has in hand keeps its row.
+async fn unlist(client: &Client, product_key: i32, rows: &[i64]) -> Result<u64> {
+    let sql = "delete from holds h where h.product_key = $1 and h.sweep_at <= now() and h.id = any($2)
+        and not exists (select from orders o where o.id = any(h.order_ids)
+            and o.state in ('reserved', 'paying') and o.sweep_at = h.sweep_at)";
+    client.execute_typed(sql, &[(&product_key, INT4), (&rows, INT8S)]).await.map_err(from_postgres)
 }
 
 async fn pass(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::result::Result<Sweep, Failure> {
@@ -120,14 +149,19 @@ async fn pass(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::resu
     resolve_released(tx.client(), product.key, &released).await?;
     fail::fail_point!("expire.before_commit");
     tx.commit().await?;
+    fail::fail_point!("expire.after_commit");
     let numbers = held.iter().map(|order| order.numbers.len() as u64).sum();
-    Ok(Sweep { orders: held.len() as u64, numbers, failed: 0 })
+    Ok(Sweep { orders: held.len() as u64, numbers, ..Sweep::default() })
 }
 
 async fn postpone(client: &Client, id: Uuid) -> Result<()> {
-    let sql = "update orders set sweep_attempts = least(sweep_attempts + 1, 1000),
-            sweep_at = now() + make_interval(secs => least($2, $3 * power(2, least(sweep_attempts, 10))))
-        where id = $1 and state = 'reserved'";
+    let sql = "with changed as (
+            update orders set sweep_attempts = least(sweep_attempts + 1, 1000),
+                sweep_at = now() + make_interval(secs => least($2, $3 * power(2, least(sweep_attempts, 10))))
+            where id = $1 and state = 'reserved'
+            returning id, product_key, sweep_at
+        )
+        insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from changed";
     let params: [(&(dyn ToSql + Sync), _); 3] =
         [(&id, UUID), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8), (&PARKED_FOR.as_secs_f64(), FLOAT8)];
     client.execute_typed(sql, &params).await.map_err(from_postgres)?;
@@ -142,9 +176,10 @@ async fn postpone(client: &Client, id: Uuid) -> Result<()> {
 pub async fn sweep_lag(client: &Client) -> Result<Option<Duration>> {
     let sql = "select extract(epoch from now() - min(due.expires_at))::float8 as seconds
         from products p cross join lateral (
-            select expires_at from orders
-            where product_key = p.key and state in ('reserved', 'paying') and sweep_at <= now() and expires_at <= now()
-            order by sweep_at limit 1) as due
+            select o.expires_at from holds h join orders o on o.id = any(h.order_ids)
+            where h.product_key = p.key and h.sweep_at <= now()
+                and o.state in ('reserved', 'paying') and o.expires_at <= now()
+            order by h.sweep_at limit 1) as due
         where p.reserving = 'on'";
     let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
     let seconds: Option<f64> = column(&row, "seconds")?;

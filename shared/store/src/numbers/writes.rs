@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::numbers::{Chunk, Kind};
+use domain::numbers::Chunk;
 use domain::{Error, Result};
 use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
@@ -11,37 +11,29 @@ use uuid::Uuid;
 
 use crate::errors::{constraint_of, from_postgres};
 use crate::numbers::Failure;
-use crate::types::{BYTEAS, INT4, INT4S, TEXT, UUIDS};
+use crate::types::{BYTEAS, INT4, INT4S, UUIDS};
 
 /// Takes numbers; the primary key decides. A violation means that bits and rows disagreed.
 pub(crate) async fn insert_taken(
     tx: &Transaction<'_>,
     product_key: i32,
-    kind: Kind,
     taken: &[(i32, Option<Uuid>)],
 ) -> std::result::Result<u64, tokio_postgres::Error> {
     let numbers: Vec<i32> = taken.iter().map(|(number, _)| *number).collect();
     let orders: Vec<Option<Uuid>> = taken.iter().map(|(_, order)| *order).collect();
-    let sql = "insert into taken_numbers (product_key, number, order_id, kind)
-        select $1, number, order_id, $4 from unnest($2, $3) as new (number, order_id)";
-    let params: [(&(dyn ToSql + Sync), _); 4] =
-        [(&product_key, INT4), (&numbers, INT4S), (&orders, UUIDS), (&kind.word(), TEXT)];
+    let sql = "insert into taken_numbers (product_key, number, order_id)
+        select $1, number, order_id from unnest($2, $3) as new (number, order_id)";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_key, INT4), (&numbers, INT4S), (&orders, UUIDS)];
     tx.execute_typed(sql, &params).await
 }
 
 /// Gives numbers up; returns how many were really in these hands.
-pub(crate) async fn delete_taken(
-    tx: &Transaction<'_>,
-    product_key: i32,
-    kind: Kind,
-    taken: &[(i32, Option<Uuid>)],
-) -> Result<u64> {
+pub(crate) async fn delete_taken(tx: &Transaction<'_>, product_key: i32, taken: &[(i32, Option<Uuid>)]) -> Result<u64> {
     let numbers: Vec<i32> = taken.iter().map(|(number, _)| *number).collect();
     let orders: Vec<Option<Uuid>> = taken.iter().map(|(_, order)| *order).collect();
     let sql = "delete from taken_numbers t using unnest($2, $3) as gone (number, order_id)
-        where t.product_key = $1 and t.number = gone.number and t.order_id is not distinct from gone.order_id and t.kind = $4";
-    let params: [(&(dyn ToSql + Sync), _); 4] =
-        [(&product_key, INT4), (&numbers, INT4S), (&orders, UUIDS), (&kind.word(), TEXT)];
+        where t.product_key = $1 and t.number = gone.number and t.order_id is not distinct from gone.order_id";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_key, INT4), (&numbers, INT4S), (&orders, UUIDS)];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)
 }
 
@@ -107,6 +99,29 @@ pub(crate) async fn add_to_holdings(
     match tx.execute_typed(sql, &params).await {
         Ok(updated) => Ok(expect(buyers.len(), updated, "holdings")?),
         Err(error) if constraint_of(&error) == Some("buyer_holdings_not_negative") => Err(Failure::Miscounted(buyers)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the holdings of buyers who had none when the others were locked, ascending, one row per buyer.
+///
+/// If another transaction made one of them first, its count is not known here: the group must be decided again.
+pub(crate) async fn insert_holdings(
+    tx: &Transaction<'_>,
+    product_key: i32,
+    holdings: &BTreeMap<Uuid, i32>,
+) -> std::result::Result<(), Failure> {
+    if holdings.is_empty() {
+        return Ok(());
+    }
+    let buyers: Vec<Uuid> = holdings.keys().copied().collect();
+    let counts: Vec<i32> = holdings.values().copied().collect();
+    let sql = "insert into buyer_holdings (product_key, buyer_id, held)
+        select $1, buyer_id, held from unnest($2, $3) as new (buyer_id, held)";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_key, INT4), (&buyers, UUIDS), (&counts, INT4S)];
+    match tx.execute_typed(sql, &params).await {
+        Ok(inserted) => Ok(expect(buyers.len(), inserted, "first holdings")?),
+        Err(error) if constraint_of(&error) == Some("buyer_holdings_pkey") => Err(Failure::Overtaken),
         Err(error) => Err(error.into()),
     }
 }

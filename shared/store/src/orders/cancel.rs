@@ -75,7 +75,10 @@ pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: 
 async fn mark_cancelled(tx: &tokio_postgres::Transaction<'_>, id: Uuid) -> Result<()> {
     let sql = "with changed as (
             update orders set state = 'cancelled', version = version + 1 where id = $1 and state = 'queued'
-            returning id, version
+            returning id, version, product_key, created_at
+        ), dequeued as (
+            delete from order_queue q using changed c
+            where q.product_key = c.product_key and q.created_at = c.created_at and q.order_id = c.id
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'queued', 'cancelled', 'buyer' from changed";
@@ -88,7 +91,9 @@ async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_i
     let sql = "with changed as (
             update orders set cancel_requested_at = now(), sweep_at = least(sweep_at, now() + make_interval(secs => $5))
             where id = $1 and state = 'reserved'
-            returning id, tenant_id, product_id
+            returning id, tenant_id, product_id, product_key, sweep_at
+        ), listed as (
+            insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from changed
         )
         insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
         select $2, $3, tenant_id, product_id, id, now() + make_interval(secs => $4) from changed";

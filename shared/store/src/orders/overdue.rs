@@ -15,16 +15,19 @@ use crate::types::{FLOAT8, INT8, TEXT};
 pub async fn reject_overdue(client: &Client) -> Result<u64> {
     let sql = "with due as (
             select late.id, late.sale_ended from products p cross join lateral (
-                select id, p.closes_at <= now() as sale_ended from orders
-                where product_key = p.key and state = 'queued' and (p.closes_at <= now() or p.reserving = 'on'
-                    and greatest(queue_deadline, p.reserving_resumed_at + make_interval(secs => $4)) <= now())
-                order by created_at, id limit $1
-                for no key update skip locked) as late
+                select o.id, p.closes_at <= now() as sale_ended from order_queue q join orders o on o.id = q.order_id
+                where q.product_key = p.key and o.state = 'queued' and (p.closes_at <= now() or p.reserving = 'on'
+                    and greatest(o.queue_deadline, p.reserving_resumed_at + make_interval(secs => $4)) <= now())
+                order by q.created_at, q.order_id limit $1
+                for no key update of o skip locked) as late
         ), changed as (
             update orders o set state = 'rejected', version = o.version + 1,
                 reason = case when due.sale_ended then $2 else $3 end
             from due where o.id = due.id and o.state = 'queued'
-            returning o.id, o.version
+            returning o.id, o.version, o.product_key, o.created_at
+        ), dequeued as (
+            delete from order_queue q using changed c
+            where q.product_key = c.product_key and q.created_at = c.created_at and q.order_id = c.id
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'queued', 'rejected', 'reconcile-orders' from changed";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::{OPEN_ORDERS_MAX, OUTBOX_GRACE, QUEUE_DEADLINE};
+use domain::limits::{OPEN_ORDERS_MAX, ORDERS_COUNTED_MAX, OUTBOX_GRACE, QUEUE_DEADLINE};
 use domain::messages::Queue;
 use domain::orders::Request;
 use domain::{Error, Reason, Result};
@@ -111,13 +111,13 @@ async fn insert(
                 and $12 >= p.first_number and $13 < p.first_number + p.number_count
                 and $14 <= p.numbers_per_order_max and $14 <= p.numbers_per_buyer_max
                 and $15 > (select count(*) from (
-                    select from orders o
-                    where o.product_key = p.key and o.buyer_id = $5
-                        and o.state in ('queued', 'reserved', 'paying', 'refunding')
-                    limit $15) as open)
+                    select product_key, state from orders where buyer_id = $5 order by id desc limit $18) as latest
+                    where product_key = p.key and state in ('queued', 'reserved', 'paying', 'refunding'))
                 and exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
             on conflict on constraint orders_idempotency_key_unique do nothing
-            returning id, tenant_id, product_id, created_at, only_held_stock
+            returning id, tenant_id, product_id, product_key, created_at, only_held_stock
+        ), queued as (
+            insert into order_queue (product_key, created_at, order_id) select product_key, created_at, id from placed
         ), recorded as (
             insert into order_events (order_id, version, to_state, cause) select id, 1, 'queued', 'buyer' from placed
         ), owed as (
@@ -150,6 +150,7 @@ async fn insert(
                 (&OPEN_ORDERS_MAX, INT8),
                 (&Queue::ReserveNumbers.name(), TEXT),
                 (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
+                (&ORDERS_COUNTED_MAX, INT8),
             ],
         )
         .await?;
@@ -187,9 +188,9 @@ async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>
             p.intake <> 'open' or t.intake <> 'open' or platform.intake <> 'open' as paused,
             $3 < p.first_number or $4 >= p.first_number + p.number_count as outside,
             $5 > p.numbers_per_order_max or $5 > p.numbers_per_buyer_max as too_many_numbers,
-            $6 <= (select count(*) from orders o
-                where o.product_key = p.key and o.buyer_id = $7
-                    and o.state in ('queued', 'reserved', 'paying', 'refunding')) as too_many_orders,
+            $6 <= (select count(*) from (
+                    select product_key, state from orders where buyer_id = $7 order by id desc limit $8) as latest
+                where product_key = p.key and state in ('queued', 'reserved', 'paying', 'refunding')) as too_many_orders,
             not exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
                 as sold_out
         from products p join tenants t on t.id = p.tenant_id cross join platform
@@ -207,6 +208,7 @@ async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>
                 (&order.request.asked(), INT4),
                 (&OPEN_ORDERS_MAX, INT8),
                 (&order.buyer_id, UUID),
+                (&ORDERS_COUNTED_MAX, INT8),
             ],
         )
         .await

@@ -136,8 +136,8 @@ pub async fn place_in_queue(client: &Client, order: &Order) -> Result<Option<Pla
         return Ok(None);
     }
     let sql = "select (select count(*) from (
-                select from orders
-                where product_key = $1 and state = 'queued' and (created_at, id) < ($2, $3)
+                select from order_queue
+                where product_key = $1 and (created_at, order_id) < ($2, $3)
                 limit $4) as older) as older,
             (select case when h.advance_per_second > 0.001
                 then extract(epoch from $2 - h.oldest_queued_at)::float8 / h.advance_per_second end
@@ -191,6 +191,11 @@ fn event_from(row: &Row) -> Result<Event> {
     })
 }
 
+/// A list that is null when it is empty.
+fn list_of(row: &Row, name: &str) -> Result<Vec<i32>> {
+    Ok(column::<Option<Vec<i32>>>(row, name)?.unwrap_or_default())
+}
+
 fn order_from(row: &Row) -> Result<Order> {
     let reason: Option<&str> = column(row, "reason")?;
     Ok(Order {
@@ -211,9 +216,9 @@ fn order_from(row: &Row) -> Result<Order> {
         queue_deadline: column(row, "queue_deadline")?,
         only_held_stock: column(row, "only_held_stock")?,
         numbers: column(row, "numbers")?,
-        lost_numbers: column(row, "lost_numbers")?,
-        substitutes: column(row, "substitutes")?,
-        suggestions: column(row, "suggestions")?,
+        lost_numbers: list_of(row, "lost_numbers")?,
+        substitutes: list_of(row, "substitutes")?,
+        suggestions: list_of(row, "suggestions")?,
         reason: reason.and_then(Reason::from_code),
         expires_at: column(row, "expires_at")?,
         cancel_requested_at: column(row, "cancel_requested_at")?,

@@ -1,9 +1,10 @@
 //! The orders of a group: locked on the way in, moved out of the queue on the way out.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
 use std::time::Duration;
 
-use domain::limits::QUEUE_DEADLINE;
+use domain::limits::{ORDERS_PER_HOLD_MAX, QUEUE_DEADLINE};
 use domain::numbers::{Ask, Decider, Decision};
 use domain::orders::{Fallback, State};
 use domain::{Reason, Result};
@@ -16,7 +17,7 @@ use crate::errors::from_postgres;
 use crate::numbers::Served;
 use crate::numbers::writes::expect;
 use crate::rows::{column, one_word};
-use crate::types::{FLOAT8, TEXTS, UUID, UUIDS};
+use crate::types::{FLOAT8, INT8, TEXTS, UUID, UUIDS};
 
 /// A locked order, how long it waited, and whether that was too long.
 pub(super) struct Locked {
@@ -140,13 +141,14 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
     }
     let ids: Vec<Uuid> = verdicts.iter().map(|v| v.order_id).collect();
     let states: Vec<&str> = verdicts.iter().map(|v| v.state.word()).collect();
-    let lists = |of: fn(&Verdict) -> &[i32]| verdicts.iter().map(|v| array_text(of(v))).collect::<Vec<_>>();
+    let lists =
+        |of: fn(&Verdict) -> &[i32]| verdicts.iter().map(|v| array_text(of(v))).collect::<Vec<Option<String>>>();
     let (numbers, lost) = (lists(|v| &v.numbers), lists(|v| &v.lost));
     let (substitutes, suggestions) = (lists(|v| &v.substitutes), lists(|v| &v.suggestions));
     let reasons: Vec<Option<&str>> = verdicts.iter().map(|v| v.reason.map(Reason::code)).collect();
     let sql = "with changed as (
-            update orders o set state = new.state, numbers = new.numbers::integer[], lost_numbers = new.lost::integer[],
-                substitutes = new.substitutes::integer[], suggestions = new.suggestions::integer[], reason = new.reason,
+            update orders o set state = new.state, numbers = coalesce(new.numbers::integer[], '{}'),
+                lost_numbers = new.lost::integer[], substitutes = new.substitutes::integer[], suggestions = new.suggestions::integer[], reason = new.reason,
                 total_minor = case new.state when 'reserved' then o.unit_price_minor * cardinality(new.numbers::integer[]) end,
                 expires_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
                 sweep_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
@@ -154,11 +156,19 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
             from unnest($1, $2, $3, $4, $5, $6, $7)
                 as new (id, state, numbers, lost, substitutes, suggestions, reason)
             where o.id = new.id and o.state = 'queued'
-            returning o.id, o.version, o.state
+            returning o.id, o.version, o.state, o.product_key, o.created_at, o.sweep_at
+        ), dequeued as (
+            delete from order_queue q using changed c
+            where q.product_key = c.product_key and q.created_at = c.created_at and q.order_id = c.id
+        ), held as (
+            insert into holds (product_key, sweep_at, order_ids)
+            select product_key, sweep_at, array_agg(id) from (
+                select product_key, sweep_at, id, row_number() over () / $8 as part from changed where state = 'reserved'
+            ) as reserved group by product_key, sweep_at, part
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'queued', state, 'reserve-numbers' from changed";
-    let params: [(&(dyn ToSql + Sync), _); 7] = [
+    let params: [(&(dyn ToSql + Sync), _); 8] = [
         (&ids, UUIDS),
         (&states, TEXTS),
         (&numbers, TEXTS),
@@ -166,13 +176,20 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
         (&substitutes, TEXTS),
         (&suggestions, TEXTS),
         (&reasons, TEXTS),
+        (&ORDERS_PER_HOLD_MAX, INT8),
     ];
     let changed = tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     expect(verdicts.len(), changed, "orders")
 }
 
-/// An array literal: arrays of arrays of different lengths cannot be bound.
-fn array_text(numbers: &[i32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-    format!("{{{}}}", numbers.join(","))
+/// An array literal, none for an empty list: arrays of arrays of different lengths cannot be bound.
+fn array_text(numbers: &[i32]) -> Option<String> {
+    let (first, others) = numbers.split_first()?;
+    let mut text = format!("{{{first}");
+    for number in others {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ",{number}");
+    }
+    text.push('}');
+    Some(text)
 }
