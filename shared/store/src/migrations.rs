@@ -2,6 +2,8 @@
 //!
 //! Runs over a direct connection, never through a pooler: it needs a session lock and `alter role`.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use domain::limits::{IDLE_IN_TRANSACTION_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOUT};
 use domain::{Error, Result};
 use secrecy::{ExposeSecret, SecretString};
@@ -52,6 +54,17 @@ pub async fn run(client: &mut tokio_postgres::Client) -> Result<Report> {
 #[must_use]
 pub fn latest() -> i32 {
     embedded::migrations::runner().get_migrations().iter().map(|migration| migration.version()).max().unwrap_or(0)
+}
+
+/// What this build would make of an empty database, as one number: the same for the same schema and rights.
+#[must_use]
+pub fn fingerprint() -> u64 {
+    let mut hash = DefaultHasher::new();
+    for migration in embedded::migrations::runner().get_migrations() {
+        (migration.version(), migration.checksum()).hash(&mut hash);
+    }
+    include_str!("migrations.rs").hash(&mut hash);
+    hash.finish()
 }
 
 /// Makes the functions' role or brings it up to date: password, timeouts, and the least rights that work.

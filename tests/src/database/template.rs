@@ -1,7 +1,5 @@
-//! The migrated database that every test's database is a copy of: made once per text of the migrations.
+//! The migrated database that every test's database is a copy of: made once per schema that a build makes.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use secrecy::SecretString;
@@ -15,7 +13,7 @@ const TEMPLATE_LOCK: i64 = 0x7465_6d70_6c61;
 
 /// The name of the template, made now if it is missing. Safe against other test processes.
 pub(super) async fn ensure(admin: &Client, server: &Config) -> String {
-    let name = format!("tirada_template_{:016x}", text_hash());
+    let name = format!("tirada_template_{:016x}", migrations::fingerprint());
     if exists(admin, &name).await {
         return name;
     }
@@ -50,16 +48,6 @@ async fn make(admin: &Client, server: &Config, name: &str) {
 async fn exists(admin: &Client, name: &str) -> bool {
     let sql = "select exists (select from pg_database where datname = $1)";
     admin.query_one(sql, &[&name]).await.expect("look for the template").get(0)
-}
-
-/// Hash of everything that makes the template: the migrations, and the rights that the role gets.
-fn text_hash() -> u64 {
-    let mut hash = DefaultHasher::new();
-    for path in files() {
-        (path.file_name(), std::fs::read(&path).expect("a migration")).hash(&mut hash);
-    }
-    std::fs::read(root().join("shared/store/src/migrations.rs")).expect("the store's migrations").hash(&mut hash);
-    hash.finish()
 }
 
 fn files() -> Vec<std::path::PathBuf> {
