@@ -32,7 +32,6 @@ create table orders (
     suggestions integer[],
     constraint orders_pkey primary key (id),
     constraint orders_idempotency_key_unique unique (tenant_id, buyer_id, idempotency_key),
-    constraint orders_product_exists foreign key (tenant_id, product_id) references products (tenant_id, id),
     constraint orders_state_known check (
         state in ('queued', 'reserved', 'paying', 'paid', 'rejected', 'cancelled', 'expired', 'refunding', 'refunded')
     ),
@@ -48,6 +47,7 @@ create table orders (
     constraint orders_rejection_has_reason check (state <> 'rejected' or reason is not null)
 ) with (fillfactor = 45);
 comment on table orders is 'One buyer''s order of numbers of one product. Only domain knows which state may follow which. No index has a column that changes, so that every transition is a heap-only update; half a page is left for the versions.';
+comment on column orders.product_id is 'No foreign key: it would lock the product''s row once per order. place_order copies both ids from that row, and no role may delete a product.';
 comment on column orders.product_key is 'Copied from the product, for narrow indexes.';
 comment on column orders.only_held_stock is 'At acceptance no number was free, some were only held: it gets numbers if holds run out in time.';
 comment on column orders.numbers is 'Numbers the order got. Kept after release: taken_numbers says who owns them now.';

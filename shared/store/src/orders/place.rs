@@ -1,4 +1,5 @@
-//! Recording an order: one statement, one commit, no lock that a worker holds.
+//! Recording an order: one statement, one commit, no lock that a worker holds. The statement is the database function
+//! `place_order`, so that its plan is kept.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use time::OffsetDateTime;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::errors::{from_postgres, is_lock_timeout};
+use crate::errors::{constraint_of, from_postgres, is_lock_timeout};
 use crate::rows::column;
 use crate::types::{BYTEA, FLOAT8, INT4, INT4S, INT8, TEXT, UUID, UUIDS};
 
@@ -59,8 +60,8 @@ pub enum Placed {
 
 /// Records an order and its outbox row if the sale allows it, judged by the database's clock.
 ///
-/// `published` are ids of outbox rows whose messages were sent; they are deleted by the same commit. Rows that
-/// somebody else holds are skipped, the relay clears them.
+/// `published` are ids of outbox rows whose messages were sent; they are deleted by the same commit if the order is
+/// accepted. Rows that somebody else holds are skipped, the relay clears them.
 ///
 /// # Errors
 /// Busy or fault from the database. After either the order may exist or not: the client's retry with the same key
@@ -76,6 +77,12 @@ pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) ->
                 }
                 if let Some(refused) = explain(client, order).await? {
                     return Ok(refused);
+                }
+            }
+            // A twin under the same key committed between the look at the key and the insert.
+            Err(error) if constraint_of(&error) == Some("orders_idempotency_key_unique") => {
+                if let Some(replay) = replay(client, order).await? {
+                    return Ok(replay);
                 }
             }
             // Only a twin under the same key can hold what this insert waits for.
@@ -95,36 +102,8 @@ async fn insert(
     order: &NewOrder<'_>,
     published: &[Uuid],
 ) -> std::result::Result<Option<Placed>, tokio_postgres::Error> {
-    let sql = "with acknowledged as (
-            delete from outbox where id in (select id from outbox where id = any($1) for no key update skip locked)
-        ), placed as (
-            insert into orders (id, tenant_id, product_id, product_key, buyer_id, state, requested_numbers,
-                requested_quantity, fallback, idempotency_key, fingerprint, unit_price_minor, currency, hold_seconds,
-                queue_deadline, only_held_stock)
-            select $2, p.tenant_id, p.id, p.key, $5, 'queued', $6, $7, $8, $9, $10, p.price_minor, p.currency,
-                p.hold_seconds, now() + make_interval(secs => $11),
-                not exists (select from number_chunks c where c.product_key = p.key and c.available > 0)
-            from products p join tenants t on t.id = p.tenant_id cross join platform
-            where p.id = $3 and p.tenant_id = $4
-                and p.opens_at <= now() and now() < p.closes_at
-                and p.intake = 'open' and t.intake = 'open' and platform.intake = 'open'
-                and $12 >= p.first_number and $13 < p.first_number + p.number_count
-                and $14 <= p.numbers_per_order_max and $14 <= p.numbers_per_buyer_max
-                and $15 > (select count(*) from (
-                    select product_key, state from orders where buyer_id = $5 order by id desc limit $18) as latest
-                    where product_key = p.key and state in ('queued', 'reserved', 'paying', 'refunding'))
-                and exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
-            on conflict on constraint orders_idempotency_key_unique do nothing
-            returning id, tenant_id, product_id, product_key, created_at, only_held_stock
-        ), queued as (
-            insert into order_queue (product_key, created_at, order_id) select product_key, created_at, id from placed
-        ), recorded as (
-            insert into order_events (order_id, version, to_state, cause) select id, 1, 'queued', 'buyer' from placed
-        ), owed as (
-            insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
-            select id, $16, tenant_id, product_id, id, now() + make_interval(secs => $17) from placed
-        )
-        select created_at, only_held_stock from placed";
+    let sql = "select accepted_at, held_stock_only
+        from place_order($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
     let request = order.request;
     // With no exact numbers these bounds hold for every product.
     let smallest = request.numbers().first().copied().unwrap_or(i32::MAX);
@@ -148,16 +127,16 @@ async fn insert(
                 (&largest, INT4),
                 (&request.asked(), INT4),
                 (&OPEN_ORDERS_MAX, INT8),
+                (&ORDERS_COUNTED_MAX, INT8),
                 (&Queue::ReserveNumbers.name(), TEXT),
                 (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
-                (&ORDERS_COUNTED_MAX, INT8),
             ],
         )
         .await?;
     row.map(|row| {
         Ok(Placed::Accepted {
-            created_at: row.try_get("created_at")?,
-            only_held_stock: row.try_get("only_held_stock")?,
+            created_at: row.try_get("accepted_at")?,
+            only_held_stock: row.try_get("held_stock_only")?,
         })
     })
     .transpose()
