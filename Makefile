@@ -7,7 +7,7 @@ OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(op
 
 export SAM_CLI_TELEMETRY = 0
 
-.PHONY: help demo up down status test test-all lint package
+.PHONY: help demo up down status test test-all storm bench lint package
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -24,11 +24,18 @@ down: ## stop everything that was started here and remove its data
 status: ## what runs, and where
 	@$(LOCAL) status
 
-test: ## every fast test, on a throw-away Postgres
+test: ## every fast test and two short storms, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## fast tests, then those that want the whole local cloud (left up)
+test-all: test ## fast tests, every fault scenario, 20 storms, then the tests of the local cloud (left up)
+	@$(LOCAL) simulate-all
 	@$(LOCAL) slow
+
+storm: ## thousands of orders under faults of every kind, then the audit (SEEDS=n: so many times)
+	@$(LOCAL) storm $(or $(SEEDS),1)
+
+bench: ## the benchmarks against their floors; report and charts in target/bench (ROUNDS=, ONLY=)
+	@$(LOCAL) bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY))
 
 lint: ## formatting, clippy, templates, Python
 	@$(LOCAL) tools deploy

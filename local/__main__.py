@@ -5,7 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-from . import checks, cloud, deploy, doctor, package, pgbouncer, postgres, tools
+from . import (
+    bench,
+    checks,
+    cloud,
+    deploy,
+    doctor,
+    package,
+    pgbouncer,
+    postgres,
+    simulator,
+    tools,
+)
 from .settings import Failure, say
 
 
@@ -27,6 +38,11 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
     commands.add_parser("test", help="every fast test", add_help=False)
+    commands.add_parser("simulate", help="fault scenarios: simulate <filter>", add_help=False)
+    commands.add_parser("simulate-all", help="every fault scenario, and 20 storms")
+    storm = commands.add_parser("storm", help="the long storm of faults")
+    storm.add_argument("seeds", nargs="?", default="1", help="how many")
+    commands.add_parser("bench", help="the benchmarks: bench --help", add_help=False)
     commands.add_parser("package", help="build the functions for AWS")
     commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
     return top
@@ -62,6 +78,14 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         return cloud.run(rest[0], rest[1:])
     elif command == "test":
         return checks.test(rest)
+    elif command == "simulate":
+        return simulator.simulate(rest)
+    elif command == "simulate-all":
+        return simulator.everything()
+    elif command == "storm":
+        return simulator.storm(given.seeds)
+    elif command == "bench":
+        return bench.bench(rest)
     elif command == "package":
         package.package()
     elif command == "slow":
@@ -71,7 +95,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
 
 def main() -> int:
     given, rest = parser().parse_known_args()
-    if rest and given.command not in ("sam", "run", "test"):
+    if rest and given.command not in ("sam", "run", "test", "simulate", "bench"):
         parser().error(f"unknown: {' '.join(rest)}")
     try:
         return run(given.command, given, rest)

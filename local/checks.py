@@ -6,12 +6,13 @@ import os
 import shutil
 import subprocess
 
-from . import cloud, doctor, pgbouncer, postgres, tools
+from . import cloud, doctor, pgbouncer, postgres, simulator, tools
 from .settings import ROOT, say
 
 
 def test(options: list[str]) -> int:
-    """Every fast test, against a throw-away Postgres; the cargo runner's exit status."""
+    """Every fast test, and unless options choose some, two short storms; against a throw-away
+    Postgres. The cargo runner's exit status."""
     doctor.check()
     tools.install("cloud")
     bouncer = pgbouncer.ensure()
@@ -20,6 +21,8 @@ def test(options: list[str]) -> int:
         failed = run_tests(test_environment(bouncer), options)
         if bouncer and not failed:
             failed = run_through_pooler(test_environment(bouncer), options)
+        if not failed and not options:
+            failed = simulator.run_storm("short", simulator.SHORT_SEEDS)
     finally:
         if started:
             postgres.stop(postgres.TEST)
@@ -60,13 +63,5 @@ def run_through_pooler(environment: dict[str, str], options: list[str]) -> int:
 def slow() -> int:
     """The tests that want the whole local cloud. It is left up for a look; `down` ends it."""
     cloud.up()
-    # Panics are provoked in bootstraps over databases of their own.
-    started = postgres.start(postgres.TEST)
-    try:
-        database = {"TIRADA_TEST_POSTGRES_URL": postgres.TEST.url()}
-        command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
-        environment = os.environ | cloud.environment() | database
-        return subprocess.run(command, cwd=ROOT, env=environment).returncode
-    finally:
-        if started:
-            postgres.stop(postgres.TEST)
+    command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | cloud.environment()).returncode

@@ -127,6 +127,7 @@ def down() -> None:
             ("AWS emulator", emulator.stop()),
             ("Postgres", postgres.stop(postgres.CLOUD)),
             ("test Postgres", postgres.stop(postgres.TEST)),
+            ("bench Postgres", postgres.stop(postgres.BENCH)),
         )
         if was_running
     ]

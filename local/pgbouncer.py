@@ -10,9 +10,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .settings import CI, Failure, say
+from . import debian
+from .settings import CI, Failure
 
-BY_HAND = "sudo apt-get install -y pgbouncer"
+BY_HAND = debian.by_hand("pgbouncer")
 
 
 def find() -> str | None:
@@ -30,29 +31,9 @@ def ensure() -> str | None:
 
 
 def install() -> None:
-    """By apt, as root or with a sudo that asks for no password."""
-    prefix = administrator()
-    if prefix is None or not shutil.which("apt-get"):
-        return
-    say("- installing PgBouncer with apt-get")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    wanted = ["install", "-y", "--no-install-recommends", "pgbouncer"]
-    if subprocess.run([*apt, *wanted], **quiet).returncode != 0:
-        subprocess.run([*apt, "update"], **quiet)
-        subprocess.run([*apt, *wanted], **quiet)
-    if Path("/run/systemd/system").exists():
+    debian.install("pgbouncer")
+    prefix = debian.administrator()
+    if prefix is not None and Path("/run/systemd/system").exists():
         # The package starts a service; only the program is wanted.
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run([*prefix, "systemctl", "disable", "--now", "pgbouncer"], **quiet)
-
-
-def administrator() -> list[str] | None:
-    """The prefix that makes a command root's; none if that would ask for a password."""
-    if os.geteuid() == 0:
-        return []
-    if (
-        shutil.which("sudo")
-        and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
-    ):
-        return ["sudo", "-n"]
-    return None

@@ -1,7 +1,7 @@
-"""PostgreSQL from the wheel: one server for the local cloud, one throw-away server for tests.
+"""PostgreSQL from the wheel: one server for the local cloud, throw-away ones for tests and bench.
 
-Both listen on 127.0.0.1 only, with no Unix socket. The cloud's server asks for passwords, as RDS
-does, so that a role without one is found here; the tests' server trusts every connection.
+All listen on 127.0.0.1 only, with no Unix socket. The cloud's server asks for passwords, as RDS
+does, so that a role without one is found here; the others trust every connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import processes, tools
-from .settings import HOME, LOOPBACK, POSTGRES_PORT, TEST_POSTGRES_PORT, Failure, Port, say
+from .settings import (
+    BENCH_POSTGRES_PORT,
+    HOME,
+    LOOPBACK,
+    POSTGRES_PORT,
+    TEST_POSTGRES_PORT,
+    Failure,
+    Port,
+    say,
+)
 
 SUPERUSER = "postgres"
 DATABASE = "tirada"
@@ -71,6 +80,28 @@ TEST = Server(
     moves=True,
     trusts=True,
 )
+# As durable as production and tuned like it: what is measured on it counts.
+BENCH = Server(
+    "bench-postgres",
+    BENCH_POSTGRES_PORT,
+    {
+        "max_connections": "200",
+        "shared_buffers": "2GB",
+        "effective_cache_size": "8GB",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "wal_compression": "off",
+        "wal_buffers": "64MB",
+        "min_wal_size": "4GB",
+        "max_wal_size": "8GB",
+        "checkpoint_timeout": "15min",
+        "random_page_cost": "1.1",
+        "maintenance_work_mem": "512MB",
+    },
+    moves=True,
+    trusts=True,
+)
 
 
 def start(server: Server) -> bool:
@@ -78,7 +109,7 @@ def start(server: Server) -> bool:
     if processes.find(server.name):
         return False
     port = free_port(server)
-    programs = tools.postgres_home() / "bin"
+    programs = find_programs()
     data = server.home / "data"
     if not (data / "PG_VERSION").exists() or not (server.home / "ready").exists():
         create(server, programs, data)
@@ -102,6 +133,11 @@ def start(server: Server) -> bool:
         ready=lambda: subprocess.run(check, check=False).returncode == 0,
     )
     return True
+
+
+def find_programs() -> Path:
+    """The folder of PostgreSQL's own programs."""
+    return tools.postgres_home() / "bin"
 
 
 def create(server: Server, programs: Path, data: Path) -> None:
@@ -148,7 +184,7 @@ def prepare_database() -> None:
         f"select 'create database {DATABASE} owner {OWNER}'"
         f" where not exists (select from pg_database where datname = '{DATABASE}') \\gexec\n"
     )
-    psql = str(tools.postgres_home() / "bin" / "psql")
+    psql = str(find_programs() / "psql")
     command = [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", CLOUD.url()]
     processes.run(command, f"database {DATABASE}", input=sql, text=True, env=plain_environment())
 

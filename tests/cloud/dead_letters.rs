@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::cloud::{Cloud, RELEASE_QUEUE, variable};
 use crate::operator::tirada;
 
-/// Ten tries six minutes apart are an hour: for this test, three tries a second apart.
+/// Twenty tries six minutes apart are two hours: for this test, three tries a second apart.
 async fn set_patience(cloud: &Cloud, queue: &str, visibility: &str, policy: &str) {
     let attributes = json!({"VisibilityTimeout": visibility, "RedrivePolicy": policy});
     cloud.sqs("SetQueueAttributes", &json!({"QueueUrl": queue, "Attributes": attributes})).await;
@@ -52,7 +52,7 @@ async fn a_poison_message_is_alone_in_the_dlq() {
     set_patience(&cloud, &queue, kept.0, kept.1).await;
     assert_eq!(depth(&cloud, &dlq).await, 1, "alone");
 
-    // The operator sends it back; on a queue with its own patience it would take an hour to return.
+    // The operator sends it back; on a queue with its own patience it would take two hours to return.
     let moved = tirada(&["redrive", "release-numbers"]).await;
     assert_eq!(moved.1, json!({"queue": "release-numbers", "sent": 1, "not_sent": 0, "not_deleted": 0}));
     assert_eq!(depth(&cloud, &dlq).await, 0);

@@ -8,4 +8,3 @@ mod dead_letters;
 mod jobs;
 mod operator;
 mod orders;
-mod panics;

@@ -5,6 +5,7 @@
 mod auditor;
 mod events;
 mod http;
+mod migrations;
 mod numbers;
 mod openapi;
 mod orders;

@@ -11,10 +11,12 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use store::{Database, Settings, Tls};
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 use uuid::Uuid;
 
 use crate::auditor;
+use crate::simulator::Upstream;
 use pooler::Pooler;
 
 /// Password of the functions' role on test servers.
@@ -28,6 +30,7 @@ const PREFIX: &str = "tirada_test_";
 /// A database of one test. End with [`Self::finish`]; a test that forgets it fails.
 pub struct TestDatabase {
     name: String,
+    server: Config,
     owner: Client,
     pooler: Option<Pooler>,
     finished: bool,
@@ -45,8 +48,16 @@ impl TestDatabase {
         Some(Self::with(Some(pgbouncer()?)).await)
     }
 
+    /// A fresh database on a server of the test's own.
+    pub async fn on(server: Config) -> Self {
+        Self::made(server, None).await
+    }
+
     async fn with(pgbouncer: Option<String>) -> Self {
-        let server = server();
+        Self::made(server(), pgbouncer).await
+    }
+
+    async fn made(server: Config, pgbouncer: Option<String>) -> Self {
         let admin = connect(&server).await;
         let template = template::ensure(&admin, &server).await;
         drop_left_overs(&admin).await;
@@ -54,7 +65,7 @@ impl TestDatabase {
         admin.batch_execute(&format!("create database {name} template {template}")).await.expect("clone the template");
         let owner = connect(server.clone().dbname(&name)).await;
         let pooler = pgbouncer.map(|program| Pooler::start(&program, &server, &name));
-        let database = Self { name, owner, pooler, finished: false };
+        let database = Self { name, server, owner, pooler, finished: false };
         if let Some(pooler) = &database.pooler {
             pooler.wait_until_ready().await;
         }
@@ -67,9 +78,14 @@ impl TestDatabase {
         &self.owner
     }
 
+    /// Connects again, after the server was restarted.
+    pub async fn reconnect(&mut self) {
+        self.owner = self.another_owner().await;
+    }
+
     /// Another such connection.
     pub async fn another_owner(&self) -> Client {
-        connect(server().dbname(&self.name)).await
+        connect(self.server.clone().dbname(&self.name)).await
     }
 
     /// The database as functions see it: their role, a pool of so many connections.
@@ -86,15 +102,31 @@ impl TestDatabase {
         connect(&self.app_config()).await
     }
 
-    fn app_config(&self) -> Config {
-        let mut config = self.pooler.as_ref().map_or_else(server, Pooler::config);
+    /// Where the functions connect to, the pooler if there is one.
+    pub(crate) fn upstream(&self) -> Upstream {
+        let config = self.app_config();
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        match config.get_hosts().first() {
+            Some(Host::Tcp(host)) => Upstream::Tcp(host.clone(), port),
+            Some(Host::Unix(folder)) => Upstream::Unix(folder.join(format!(".s.PGSQL.{port}"))),
+            None => panic!("the server has no address"),
+        }
+    }
+
+    pub(crate) fn app_config(&self) -> Config {
+        let mut config = self.pooler.as_ref().map_or_else(|| self.server.clone(), Pooler::config);
         config.dbname(&self.name).user(store::migrations::APP_ROLE).password(APP_PASSWORD);
         config
     }
 
     /// Ends the test: everything has come to rest and the auditor finds nothing.
     pub async fn finish(mut self) {
-        auditor::assert_clean(&self).await;
+        self.finish_in_place().await;
+    }
+
+    /// As [`Self::finish`], for a database that something else owns.
+    pub(crate) async fn finish_in_place(&mut self) {
+        auditor::assert_clean(self).await;
         self.leave().await;
     }
 
@@ -158,10 +190,10 @@ impl Drop for TestDatabase {
         // First the pooler, which would connect again; then the database, from a thread with a runtime of its own
         // because a drop cannot wait.
         self.pooler = None;
-        let name = self.name.clone();
+        let (name, server) = (self.name.clone(), self.server.clone());
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async { drop_database(&connect(&server()).await, &name).await });
+            runtime.block_on(async { drop_database(&connect(&server).await, &name).await });
         });
         let dropped = dropped.join().is_ok();
         if !std::thread::panicking() {

@@ -14,9 +14,9 @@ pub mod http;
 pub mod look;
 pub mod queue;
 pub mod randomness;
-pub mod runtime_api;
 pub mod seed;
 pub mod server;
+pub mod simulator;
 pub mod template;
 pub mod writes;
 

@@ -1,11 +1,12 @@
 //! SQS standard queues in this process, with what makes them hard: at-least-once delivery, no order, visibility that
 //! runs out, receive counts and a dead-letter queue.
 //!
-//! Time is virtual: it stands still while a worker is busy and jumps when all would only wait, so that backoffs of
-//! minutes take no time and are still kept.
+//! What one queue does is in [`standard`]. Here time is virtual: it stands still while a worker is busy and jumps when
+//! all would only wait, so that backoffs of minutes take no time and are still kept. The simulator gives the same
+//! queues a real clock.
 
 mod drain;
-mod message;
+pub mod standard;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -16,54 +17,28 @@ use domain::messages::{OrderMessage, Queue};
 use domain::{Error, Result};
 use edge::queue::{Delay, MessageQueue, Outgoing};
 use futures::future::BoxFuture;
-use rand::RngExt;
-use rand::rngs::StdRng;
 use tokio::sync::Notify;
 
 use crate::randomness;
 pub use drain::drain;
-use message::Message;
-
-/// What a queue promises, as its template would say.
-#[derive(Debug, Clone, Copy)]
-pub struct Settings {
-    /// How long a received message stays invisible.
-    pub visibility: Duration,
-    /// Receives after which a message goes to the dead-letter queue.
-    pub receives_max: u32,
-    /// Part of the receives that leave the message visible, so that another worker gets it at the same time.
-    pub duplicates: f64,
-    /// Part of the receives that do not take the oldest message.
-    pub out_of_order: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { visibility: Duration::from_secs(180), receives_max: 10, duplicates: 0.01, out_of_order: 0.2 }
-    }
-}
+pub use standard::{Settings, StandardQueue};
 
 /// All queues of a system.
 pub struct Queues {
-    settings: Settings,
     state: Mutex<State>,
     changed: Notify,
 }
 
 struct State {
     now: Duration,
-    rng: StdRng,
-    next_id: u64,
     queues: HashMap<Queue, One>,
     /// Every this-many-th sent message is refused; 0 = none.
     refused_every: u64,
     sends: u64,
 }
 
-#[derive(Default)]
 struct One {
-    messages: Vec<Message>,
-    dead: Vec<Message>,
+    messages: StandardQueue,
     batches_under_way: usize,
 }
 
@@ -80,10 +55,13 @@ impl Queues {
     /// Empty queues.
     #[must_use]
     pub fn new(settings: Settings, seed: u64) -> Self {
-        let rng = randomness::stream(seed, 0x7175_6575);
-        let queues = Queue::ALL.into_iter().map(|queue| (queue, One::default())).collect();
-        let state = State { now: Duration::ZERO, rng, next_id: 0, queues, refused_every: 0, sends: 0 };
-        Self { settings, state: Mutex::new(state), changed: Notify::new() }
+        let one = |(queue, stream): (Queue, u64)| {
+            let rng = randomness::stream(seed, 0x7175_6575 + stream);
+            (queue, One { messages: StandardQueue::new(queue.name(), settings, rng), batches_under_way: 0 })
+        };
+        let queues = Queue::ALL.into_iter().zip(0..).map(one).collect();
+        let state = State { now: Duration::ZERO, queues, refused_every: 0, sends: 0 };
+        Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// From now on every `every`-th message is refused when sent; 0 = none.
@@ -99,9 +77,8 @@ impl Queues {
     /// Sends any text.
     pub fn put_body(&self, queue: Queue, body: String, group: String) {
         let mut state = self.state();
-        state.next_id += 1;
-        let message = Message::new(state.next_id, body, group, state.now);
-        state.one(queue).messages.push(message);
+        let now = state.now;
+        state.one(queue).messages.send(now, body, group, Duration::ZERO).expect("no delay is too long");
     }
 
     /// Messages that are visible or in flight.
@@ -113,20 +90,16 @@ impl Queues {
     /// Bodies in the dead-letter queue.
     #[must_use]
     pub fn dead(&self, queue: Queue) -> Vec<String> {
-        self.state().one(queue).dead.iter().map(|message| message.body.clone()).collect()
+        self.state().one(queue).messages.dead()
     }
 
     pub(crate) fn receive(&self, queue: Queue, batch_max: usize) -> Received {
         let mut state = self.state();
         let mut batch = SqsEvent::default();
         loop {
-            while batch.records.len() < batch_max
-                && let Some(record) = state.receive_one(queue, &self.settings)
-            {
-                batch.records.push(record);
-            }
             let now = state.now;
             let one = state.one(queue);
+            batch.records.extend(std::iter::from_fn(|| one.messages.receive(now)).take(batch_max));
             if !batch.records.is_empty() {
                 one.batches_under_way += 1;
                 return Received::Batch(batch);
@@ -134,19 +107,19 @@ impl Queues {
             if one.batches_under_way > 0 {
                 return Received::Wait;
             }
-            match one.messages.iter().map(|message| message.visible_at).min() {
+            match one.messages.next_visible() {
                 Some(next) => state.now = next.max(now),
                 None => return Received::Empty,
             }
         }
     }
 
-    /// A worker has finished its batch: what it does not report as failed is deleted.
-    pub(crate) fn finish(&self, queue: Queue, batch: &[String], failed: &[String]) {
+    /// A worker has finished its batch: these receipts are done with.
+    pub(crate) fn finish(&self, queue: Queue, done: &[String]) {
         let mut state = self.state();
         let one = state.one(queue);
         one.batches_under_way -= 1;
-        one.messages.retain(|message| !batch.contains(&message.id()) || failed.contains(&message.id()));
+        done.iter().for_each(|receipt| one.messages.delete(receipt));
         drop(state);
         self.changed.notify_waiters();
     }
@@ -163,27 +136,6 @@ impl Queues {
 impl State {
     fn one(&mut self, queue: Queue) -> &mut One {
         self.queues.get_mut(&queue).expect("every queue is there")
-    }
-
-    fn receive_one(&mut self, queue: Queue, settings: &Settings) -> Option<aws_lambda_events::sqs::SqsMessage> {
-        let shuffled = self.rng.random_bool(settings.out_of_order);
-        let duplicate = self.rng.random_bool(settings.duplicates);
-        let skip: usize = if shuffled { self.rng.random_range(0..64) } else { 0 };
-        let now = self.now;
-        let one = self.one(queue);
-        loop {
-            let visible = |message: &&mut Message| message.visible_at <= now;
-            let waiting = one.messages.iter().filter(|message| message.visible_at <= now).take(skip + 1).count();
-            let message = one.messages.iter_mut().filter(visible).nth(skip.min(waiting.checked_sub(1)?))?;
-            if message.receives < settings.receives_max {
-                let hidden = if duplicate { Duration::ZERO } else { settings.visibility };
-                return Some(message.receive(queue, now, hidden));
-            }
-            let id = message.id();
-            let position = one.messages.iter().position(|message| message.id() == id)?;
-            let message = one.messages.remove(position);
-            one.dead.push(message);
-        }
     }
 }
 
@@ -205,11 +157,9 @@ impl MessageQueue for Queues {
     fn delay<'a>(&'a self, queue: Queue, delays: &'a [Delay]) -> BoxFuture<'a, Vec<Result<()>>> {
         let delay = move |delay: &Delay| {
             let mut state = self.state();
-            let visible_at = state.now + delay.time;
-            let found = state.one(queue).messages.iter_mut().find(|message| message.has_receipt(&delay.receipt_handle));
-            let message = found.ok_or_else(|| Error::fault("no message has this receipt handle"))?;
-            message.visible_at = visible_at;
-            Ok(())
+            let now = state.now;
+            let changed = state.one(queue).messages.change_visibility(now, &delay.receipt_handle, delay.time);
+            changed.map_err(|refusal| Error::fault(refusal.code()))
         };
         Box::pin(async move { delays.iter().map(delay).collect() })
     }

@@ -61,3 +61,24 @@ async fn a_panic_costs_one_record_of_a_batch() {
     let failures = response.await.unwrap().batch_item_failures;
     assert_eq!(failures.iter().map(|failure| failure.item_identifier.as_str()).collect::<Vec<_>>(), ["b"]);
 }
+
+/// Where the killed process of [`a_kill_ends_the_process_at_its_passage`] is told that it is the one.
+const VICTIM: &str = "TIRADA_FAILPOINT_VICTIM";
+
+#[test]
+fn a_kill_ends_the_process_at_its_passage() {
+    if std::env::var_os(VICTIM).is_some() {
+        arm("edge.killed=1*off->kill");
+        fail::fail_point!("edge.killed");
+        println!("passed once");
+        fail::fail_point!("edge.killed");
+        println!("passed twice");
+        return;
+    }
+    let name = "a_kill_ends_the_process_at_its_passage";
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(VICTIM, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), None, "ended by a signal: {said}");
+    assert!(said.contains("passed once") && !said.contains("passed twice"), "{said}");
+}

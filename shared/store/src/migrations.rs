@@ -3,12 +3,13 @@
 //! Runs over a direct connection, never through a pooler: it needs a session lock and `alter role`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use domain::limits::{IDLE_IN_TRANSACTION_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOUT};
 use domain::{Error, Result};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::errors::from_postgres;
+use crate::errors::{from_postgres, is_lock_timeout};
 
 mod embedded {
     refinery::embed_migrations!("../../migrations");
@@ -29,25 +30,66 @@ pub struct Report {
     pub version: i32,
 }
 
+/// How long a migration waits for a lock before it steps back: everybody who comes after it waits as long.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// How long it then lets the others pass.
+const LOCK_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it tries.
+const LOCK_TRIES: u32 = 40;
+
 /// Applies what is missing, one process at a time, each migration in its own transaction.
 ///
-/// An older build on a newer schema is accepted, so that a rollback of the code works; a changed migration is not.
+/// An older build on a newer schema is accepted, so that a rollback of the code works; a changed migration is not. A
+/// table that somebody reads for long does not stop the others: the migration gives up its place and tries again.
 ///
 /// # Errors
-/// Busy when the database is away, a fault when a migration fails or its text has changed since it was applied.
+/// Busy when the database is away or a table is never free, a fault when a migration fails or its text has changed
+/// since it was applied.
 pub async fn run(client: &mut tokio_postgres::Client) -> Result<Report> {
     client.batch_execute(&format!("select pg_advisory_lock({MIGRATION_LOCK})")).await.map_err(from_postgres)?;
-    let outcome = embedded::migrations::runner().set_abort_missing(false).run_async(client).await;
-    let unlocked = client.batch_execute(&format!("select pg_advisory_unlock({MIGRATION_LOCK})")).await;
-    let applied: Vec<i32> = outcome
-        .map_err(|error| Error::Fault(Box::new(error)))?
-        .applied_migrations()
-        .iter()
-        .map(|migration| migration.version())
-        .collect();
+    client.batch_execute(&format!("set lock_timeout = {}", LOCK_WAIT.as_millis())).await.map_err(from_postgres)?;
+    let outcome = apply(client).await;
+    let unlock = format!("reset lock_timeout; select pg_advisory_unlock({MIGRATION_LOCK})");
+    let unlocked = client.batch_execute(&unlock).await;
+    let applied = outcome?;
     unlocked.map_err(from_postgres)?;
-    let version = latest();
-    Ok(Report { applied, version })
+    Ok(Report { applied, version: latest() })
+}
+
+/// The versions that were applied, over all tries.
+async fn apply(client: &mut tokio_postgres::Client) -> Result<Vec<i32>> {
+    let mut applied = Vec::new();
+    for tried in 1.. {
+        let outcome = embedded::migrations::runner().set_abort_missing(false).run_async(client).await;
+        let report = match &outcome {
+            Ok(report) => Some(report),
+            Err(error) => error.report(),
+        };
+        applied.extend(report.into_iter().flat_map(|r| r.applied_migrations()).map(refinery::Migration::version));
+        match outcome {
+            Ok(_) => break,
+            Err(error) if tried < LOCK_TRIES && waited_for_a_lock(&error) => {
+                tracing::warn!(migration.tried = tried, "a migration waits for a lock");
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            Err(error) if waited_for_a_lock(&error) => return Err(Error::Busy(Box::new(error))),
+            Err(error) => return Err(Error::Fault(Box::new(error))),
+        }
+    }
+    Ok(applied)
+}
+
+fn waited_for_a_lock(error: &refinery::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if error.downcast_ref::<tokio_postgres::Error>().is_some_and(is_lock_timeout) {
+            return true;
+        }
+        source = error.source();
+    }
+    false
 }
 
 /// Newest version that this build knows.

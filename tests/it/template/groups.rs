@@ -4,11 +4,10 @@ use domain::messages::{OrderMessage, Queue};
 use edge::queue::{MessageQueue, Outgoing, SqsQueue};
 use edge::{Config, Environment, Kind};
 use serde_json::Value;
-use tests::runtime_api::FakeSqs;
-use tests::server::Server;
+use tests::simulator::Sqs;
 use uuid::Uuid;
 
-fn environment(address: String) -> Environment {
+fn environment(sqs: Sqs) -> Environment {
     Environment::from_lookup(move |name| {
         let value = match name {
             "TIRADA_STAGE" => "local".into(),
@@ -16,8 +15,9 @@ fn environment(address: String) -> Environment {
             "TIRADA_DATABASE_URL" => "postgres://x@127.0.0.1/x".into(),
             "AWS_REGION" => "us-east-1".into(),
             "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => "test".into(),
-            "AWS_ENDPOINT_URL" => format!("http://{address}"),
-            name if name.starts_with("TIRADA_QUEUE_") => format!("http://{address}/{name}"),
+            "AWS_ENDPOINT_URL" => sqs.endpoint(),
+            "TIRADA_QUEUE_RESERVE_NUMBERS_URL" => sqs.url(Queue::ReserveNumbers),
+            "TIRADA_QUEUE_RELEASE_NUMBERS_URL" => sqs.url(Queue::ReleaseNumbers),
             _ => return None,
         };
         Some(value)
@@ -26,14 +26,9 @@ fn environment(address: String) -> Environment {
 
 #[tokio::test]
 async fn the_group_of_a_message_is_its_tenant() {
-    let sqs = FakeSqs::default();
-    let calls = sqs.clone();
-    let server = Server::start(move |request| {
-        let reply = calls.answer(&request);
-        async move { reply }
-    })
-    .await;
-    let environment = environment(server.address());
+    let settings = Queue::ALL.map(|queue| (queue, tests::queue::Settings::default())).into();
+    let sqs = Sqs::start(&settings, 1.0, 1).await;
+    let environment = environment(sqs.clone());
     let config = Config::read(&environment, Kind::Worker).unwrap();
     let queue = SqsQueue::new(&config, &environment, &Queue::ALL).unwrap();
     for target in Queue::ALL {
@@ -43,10 +38,9 @@ async fn the_group_of_a_message_is_its_tenant() {
         let outgoing: Vec<Outgoing> = messages.iter().map(Outgoing::from).collect();
         assert!(queue.send(target, &outgoing).await.iter().all(Result::is_ok));
         let mut sent = Vec::new();
-        for (operation, input) in sqs.take() {
+        for (operation, input) in sqs.take_calls() {
             assert_eq!(operation, "SendMessageBatch");
-            let variable = format!("TIRADA_QUEUE_{}_URL", target.name().to_uppercase().replace('-', "_"));
-            assert!(input["QueueUrl"].as_str().unwrap().ends_with(&variable));
+            assert_eq!(input["QueueUrl"], sqs.url(target));
             let entries = input["Entries"].as_array().unwrap();
             assert!(entries.len() <= 10);
             for entry in entries {
@@ -56,6 +50,7 @@ async fn the_group_of_a_message_is_its_tenant() {
                 sent.push(message);
             }
         }
+        assert_eq!(sqs.len(target), messages.len());
         sent.sort_by_key(|message| message.order_id);
         assert_eq!(sent, messages);
     }

@@ -1,13 +1,17 @@
 //! Queues, their dead-letter queues and their event source mappings.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use domain::limits::{RETRY_BACKOFF_MAX, RETRY_BACKOFF_MIN};
 use domain::messages::Queue;
 use serde_json::json;
 
 use super::{application, functions, pascal};
 
 const DAY: u64 = 24 * 3_600;
+/// Twice what a failover takes at most.
+const LONGEST_OUTAGE: Duration = Duration::from_secs(240);
 
 #[test]
 fn queues_are_those_of_the_code_each_with_its_worker_and_dlq() {
@@ -49,11 +53,21 @@ fn workers_are_capped_below_their_reserve_and_report_record_by_record() {
         let needed = 6 * function.0.number("/Timeout") + window;
         assert!(queue.number("/VisibilityTimeout") >= needed, "{name} needs {needed} s");
         let receives = queue.number("/RedrivePolicy/maxReceiveCount");
-        assert!(receives >= if name == "reserve-numbers" { 10 } else { 5 }, "{name}");
-        let retry = domain::limits::RETRY_BACKOFF_MAX.as_secs();
-        assert!(retry < queue.number("/VisibilityTimeout"), "a delayed message comes earlier than a lost one");
+        let outlasted = shortest_life(u32::try_from(receives).unwrap());
+        assert!(outlasted >= LONGEST_OUTAGE, "{name}: messages outlast an outage of {outlasted:?} only");
+        assert!(
+            RETRY_BACKOFF_MAX.as_secs() < queue.number("/VisibilityTimeout"),
+            "a delayed message comes earlier than a lost one"
+        );
     }
     assert_eq!(workers, Queue::ALL.len());
+}
+
+/// From the first of so many receives to the last, when all of them fail at once and every wait is the shortest: half
+/// of a time that doubles.
+fn shortest_life(receives: u32) -> Duration {
+    let wait = |receive| RETRY_BACKOFF_MIN.saturating_mul(2_u32.saturating_pow(receive)).min(RETRY_BACKOFF_MAX) / 2;
+    (1..receives).map(wait).sum()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Event source mappings: workers at once on one queue until it is empty.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -39,14 +40,21 @@ where
             }
             Received::Empty => return,
         };
-        let ids: Vec<String> = event.records.iter().filter_map(|record| record.message_id.clone()).collect();
-        let failed = match handle(event).await {
-            Ok(response) => response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect(),
+        let records = event.records.clone();
+        let done = match handle(event).await {
+            Ok(response) => {
+                let failures = response.batch_item_failures.into_iter();
+                let failed: HashSet<String> = failures.map(|failure| failure.item_identifier).collect();
+                let done = records
+                    .into_iter()
+                    .filter(|record| record.message_id.as_ref().is_none_or(|id| !failed.contains(id)));
+                done.filter_map(|record| record.receipt_handle).collect()
+            }
             Err(error) => {
                 eprintln!("a handler failed: {error:?}");
-                ids.clone()
+                Vec::new()
             }
         };
-        queues.finish(queue, &ids, &failed);
+        queues.finish(queue, &done);
     }
 }

@@ -43,7 +43,9 @@ impl State {
     /// Sends one message and remembers its outbox row for the next insert to delete. A failed send is left to the
     /// relay: the order is recorded all the same.
     async fn publish(&self, queue: Queue, outbox_id: Uuid, message: domain::messages::OrderMessage) {
+        fail::fail_point!("publish.before_send");
         let sent = self.queue.send(queue, &[Outgoing::from(&message)]).await;
+        fail::fail_point!("publish.after_send");
         match sent.into_iter().next() {
             Some(Ok(())) => self.published.remember(outbox_id),
             Some(Err(error)) => {

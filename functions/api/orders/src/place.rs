@@ -106,9 +106,11 @@ async fn record(state: &State, order: &NewOrder<'_>) -> domain::Result<Placed> {
         return Ok(replay.unwrap_or(Placed::Refused { reason: Reason::QueueFull, retry_after: None }));
     }
     let published = state.published.next();
+    fail::fail_point!("place.before_commit");
     let placed = store::orders::place(&client, order, &published).await?;
-    // Whatever the outcome, the statement was committed, and with it the deletions.
-    state.published.forget(&published);
+    if matches!(placed, Placed::Accepted { .. }) {
+        state.published.forget(&published);
+    }
     Ok(placed)
 }
 

@@ -35,6 +35,7 @@ pub(crate) async fn run(
         }
         fail::fail_point!("relay.claimed");
         let sent = send(queue, &claimed).await;
+        fail::fail_point!("relay.sent");
         report.published += sent.len() as u64;
         report.unpublished += (claimed.len() - sent.len()) as u64;
         outbox::delete(&*database.client().await?, &sent).await?;

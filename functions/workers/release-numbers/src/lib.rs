@@ -50,15 +50,18 @@ async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<O
             orders.push(message.order_id);
         }
     }
-    let mut outcomes = HashMap::new();
+    // By product too: a message that names an order with another product must not answer for the right one.
+    let mut outcomes: HashMap<(Uuid, Uuid), Outcome> = HashMap::new();
     for (product_id, orders) in &products {
         for some in orders.chunks(ORDERS_PER_TRANSACTION_MAX) {
             if !deadline.has_passed() {
-                outcomes.extend(serve_group(state, *product_id, some).await);
+                let served = serve_group(state, *product_id, some).await;
+                outcomes.extend(served.into_iter().map(|(id, outcome)| ((*product_id, id), outcome)));
             }
         }
     }
-    records.iter().map(|record| outcomes.get(&record.message.order_id).copied().unwrap_or(Outcome::RETRY)).collect()
+    let of = |record: &Record| outcomes.get(&(record.message.product_id, record.message.order_id)).copied();
+    records.iter().map(|record| of(record).unwrap_or(Outcome::RETRY)).collect()
 }
 
 async fn serve_group(state: &State, product_id: Uuid, orders: &[Uuid]) -> Vec<(Uuid, Outcome)> {

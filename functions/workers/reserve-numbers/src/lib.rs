@@ -71,15 +71,18 @@ async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<O
     let started = Instant::now();
     // Numbers are drawn from the system's randomness: a raffle's quick picks must not be predictable.
     let Ok(mut rng) = StdRng::try_from_rng(&mut SysRng) else { return vec![Outcome::RETRY; records.len()] };
-    let mut outcomes: HashMap<Uuid, Outcome> = HashMap::new();
+    // By product too: a message that names an order with another product must not answer for the right one.
+    let mut outcomes: HashMap<(Uuid, Uuid), Outcome> = HashMap::new();
     for group in in_turns(records.iter().map(|record| record.message)) {
         if deadline.has_passed() {
             break;
         }
-        outcomes.extend(serve_group(state, &group, &mut rng).await);
+        let served = serve_group(state, &group, &mut rng).await;
+        outcomes.extend(served.into_iter().map(|(id, outcome)| ((group.product_id, id), outcome)));
     }
     measure(records.len(), started);
-    records.iter().map(|record| outcomes.get(&record.message.order_id).copied().unwrap_or(Outcome::RETRY)).collect()
+    let of = |record: &Record| outcomes.get(&(record.message.product_id, record.message.order_id)).copied();
+    records.iter().map(|record| of(record).unwrap_or(Outcome::RETRY)).collect()
 }
 
 /// One transaction. A group that fails or panics is tried again as a whole; the next group is not its business.

@@ -85,7 +85,7 @@ pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) ->
                     return Ok(replay);
                 }
             }
-            // Only a twin under the same key can hold what this insert waits for.
+            // A twin under the same key holds what this insert waits for, or the whole table is locked.
             Err(error) if is_lock_timeout(&error) => {
                 let in_flight =
                     Placed::Refused { reason: Reason::KeyInFlight, retry_after: Some(Duration::from_secs(1)) };
@@ -109,7 +109,7 @@ async fn insert(
     let smallest = request.numbers().first().copied().unwrap_or(i32::MAX);
     let largest = request.numbers().last().copied().unwrap_or(i32::MIN);
     let row = client
-        .query_typed_opt(
+        .query_typed_one(
             sql,
             &[
                 (&published, UUIDS),
@@ -133,13 +133,8 @@ async fn insert(
             ],
         )
         .await?;
-    row.map(|row| {
-        Ok(Placed::Accepted {
-            created_at: row.try_get("accepted_at")?,
-            only_held_stock: row.try_get("held_stock_only")?,
-        })
-    })
-    .transpose()
+    let Some(created_at) = row.try_get("accepted_at")? else { return Ok(None) };
+    Ok(Some(Placed::Accepted { created_at, only_held_stock: row.try_get("held_stock_only")? }))
 }
 
 /// What an order recorded before under the same key makes of this one; none when the key is new.

@@ -1,0 +1,24 @@
+"""The benchmarks, on a Postgres of their own that is started for them and stopped after them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from . import build, doctor, postgres, tools
+from .settings import ROOT, TARGET
+
+
+def bench(options: list[str]) -> int:
+    """Builds for release, runs the benchmarks with these options; their exit status."""
+    doctor.check()
+    tools.install("cloud")
+    build.build()
+    started = postgres.start(postgres.BENCH)
+    try:
+        environment = os.environ | {"TIRADA_TEST_POSTGRES_URL": postgres.BENCH.url()}
+        command = [str(TARGET / "release" / "bench"), *options]
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
+    finally:
+        if started:
+            postgres.stop(postgres.BENCH)

@@ -1,0 +1,86 @@
+"""The fault simulator: release bootstraps, and what scenarios need besides the tests' Postgres."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from . import build, debian, doctor, pgbouncer, postgres, tools
+from .settings import CI, ROOT, Failure
+
+# Seeds of the storm in `make test`, in its short form, and in `make test-all`, in its middle one.
+SHORT_SEEDS = 2
+MIDDLE_SEEDS = 20
+
+
+def simulate(options: list[str]) -> int:
+    """Every scenario, or those that the options name; the cargo runner's exit status."""
+    return with_postgres(lambda: run(options))
+
+
+def storm(seeds: str) -> int:
+    """The long storm, once for each of so many seeds."""
+    if not seeds.isdigit():
+        raise Failure(f"SEEDS={seeds} is no number.")
+    return with_postgres(lambda: run_storm("long", int(seeds)))
+
+
+def everything() -> int:
+    """Every scenario, and the middle storm of the full run."""
+    return with_postgres(
+        lambda: run(["--", "--skip", "storm::"]) or run_storm("middle", MIDDLE_SEEDS)
+    )
+
+
+def with_postgres(work: Callable[[], int]) -> int:
+    doctor.check()
+    tools.install("cloud")
+    started = postgres.start(postgres.TEST)
+    try:
+        return work()
+    finally:
+        if started:
+            postgres.stop(postgres.TEST)
+
+
+def run_storm(form: str, seeds: int) -> int:
+    """On the tests' Postgres, which is there."""
+    return run([f"storm::{form}"], {"TIRADA_STORM_SEEDS": str(seeds)})
+
+
+def run(options: list[str], extra: Mapping[str, str] | None = None) -> int:
+    """Builds the bootstraps and runs scenarios on the tests' Postgres, which is there."""
+    build.build()
+    runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
+    command = ["cargo", *runner, "-p", "tests", "--test", "simulator", "--locked", *options]
+    return subprocess.run(command, cwd=ROOT, env=environment() | dict(extra or {})).returncode
+
+
+def environment() -> dict[str, str]:
+    """What scenarios are told: the servers, the programs, the library that puts clocks off."""
+    programs = postgres.find_programs()
+    mine = dict(os.environ) | {
+        "TIRADA_TEST_POSTGRES_URL": postgres.TEST.url(),
+        "TIRADA_TEST_POSTGRES_BIN": str(programs),
+        "TIRADA_TEST_POSTGRES_AS": " ".join(postgres.stepping_down(programs)),
+    }
+    optional = {"TIRADA_TEST_PGBOUNCER": pgbouncer.ensure(), "TIRADA_TEST_FAKETIME": faketime()}
+    return mine | {name: value for name, value in optional.items() if value}
+
+
+def faketime() -> str | None:
+    """The library's path, or none. In CI its absence is an error."""
+    if not find_faketime():
+        debian.install("libfaketime")
+    found = find_faketime()
+    if not found and CI:
+        raise Failure(f"libfaketime is missing: {debian.by_hand('libfaketime')}")
+    return found
+
+
+def find_faketime() -> str | None:
+    found = sorted(Path("/usr/lib").glob("**/faketime/libfaketimeMT.so.1"))
+    return str(found[0]) if found else None

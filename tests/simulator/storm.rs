@@ -1,0 +1,93 @@
+//! The storm: thousands of orders, and faults of every kind at random. Then everything comes to rest, and nothing is
+//! lost, sold twice or taken back.
+//!
+//! `TIRADA_STORM_SEEDS` says how often; `TIRADA_TEST_SEED` repeats one.
+
+mod crowd;
+mod faults;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tests::randomness;
+use tests::seed;
+use tests::simulator::{Setup, World};
+use tokio::time::Instant;
+
+/// How large a storm is.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    orders: usize,
+    orders_per_s: f64,
+    numbers: i32,
+    drain: Duration,
+}
+
+const SHORT: Form = Form { orders: 600, orders_per_s: 80.0, numbers: 1_500, drain: Duration::from_secs(60) };
+const MIDDLE: Form = Form { orders: 2_000, orders_per_s: 200.0, numbers: 5_000, drain: Duration::from_secs(90) };
+const LONG: Form = Form { orders: 5_000, orders_per_s: 300.0, numbers: 12_000, drain: Duration::from_secs(120) };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short() {
+    repeat(SHORT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn middle() {
+    repeat(MIDDLE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long() {
+    repeat(LONG).await;
+}
+
+async fn repeat(form: Form) {
+    let count: usize = std::env::var("TIRADA_STORM_SEEDS").map_or(1, |text| text.parse().expect("a number of seeds"));
+    for round in 1..=count {
+        let (seed, began) = (randomness::seed(), Instant::now());
+        storm(form, seed).await;
+        println!("storm {round} of {count}: seed {seed}, {:.1} s", began.elapsed().as_secs_f64());
+    }
+}
+
+async fn storm(form: Form, seed: u64) {
+    let setup = Setup { scale: 30.0, duplicates: 0.02, seed: Some(seed), ..Setup::default() };
+    let world = Arc::new(World::start(setup).await);
+    let mut client = world.database.another_owner().await;
+    let mut products = Vec::new();
+    for share in [3, 1] {
+        let product = seed::product(seed::store(&client).await, form.numbers * share / 4).hold_seconds(90);
+        products.push(product.insert(&mut client).await);
+    }
+    drop(client);
+    world.function("orders").set(|settings| settings.concurrency = 8);
+    world.jobs_at_once(2, Duration::from_secs(1));
+    world.mapping("reserve-numbers").set(|polling| (polling.batch_max, polling.concurrency) = (40, 4));
+    world.mapping("release-numbers").set(|polling| polling.concurrency = 1);
+    world.run();
+    let began = Instant::now();
+    let faults = tokio::spawn(faults::rage(Arc::clone(&world), products.clone()));
+    crowd::shop(&world, &products, form.orders, form.orders_per_s).await;
+    faults.abort();
+    let _ = faults.await;
+    faults::end(&world, &products).await;
+    report(&world, began.elapsed());
+    let world = Arc::into_inner(world).expect("nobody else has the world");
+    world.finish(form.drain).await;
+}
+
+/// What the storm was, in three lines.
+fn report(world: &World, lasted: Duration) {
+    let (faults, accepted) = (world.story().len(), world.ledger.acceptances().len());
+    println!(
+        "{faults} faults in {:.1} s; {accepted} orders accepted, refused for good: {:?}",
+        lasted.as_secs_f64(),
+        world.ledger.refusals()
+    );
+    println!("told to try again: {:?}", world.ledger.retries());
+    let functions = ["orders", "reserve-numbers", "release-numbers", "expire-reservations", "reconcile-orders"];
+    let counts = functions.map(|name| (name, world.function(name).counts()));
+    let crashes = counts.map(|(name, counts)| format!("{name} {} of {}", counts.crashes, counts.started));
+    println!("processes that ended: {}", crashes.join(", "));
+}

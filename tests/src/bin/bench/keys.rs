@@ -1,0 +1,148 @@
+//! What is measured: every key with its unit and its floor.
+
+/// What a value must reach.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Floor {
+    AtLeast(f64),
+    AtMost(f64),
+    Between(f64, f64),
+    /// No bound: the figure is for the reader.
+    Reported,
+}
+
+impl Floor {
+    pub(crate) fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+            Self::Between(least, most) => (least..=most).contains(&value),
+            Self::Reported => true,
+        }
+    }
+}
+
+/// Keys that are measured together, because they share a baseline or the state of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Group {
+    /// Reserving against other ways.
+    Reserve,
+    /// Placing orders.
+    Intake,
+    /// Products of different sizes.
+    Sizes,
+    /// Relay, expiry, audit, rebuild.
+    Repair,
+    /// The bootstraps.
+    Functions,
+}
+
+/// One key of the report.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) group: Group,
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) floor: Floor,
+}
+
+const fn key(group: Group, name: &'static str, unit: &'static str, floor: Floor) -> Key {
+    Key { group, name, unit, floor }
+}
+
+use Floor::{AtLeast, AtMost, Between, Reported};
+use Group::{Functions, Intake, Repair, Reserve, Sizes};
+
+/// Every function, named as its bootstrap.
+pub(crate) const FUNCTIONS: [&str; 8] = [
+    "catalog",
+    "orders",
+    "order-status",
+    "reserve-numbers",
+    "release-numbers",
+    "expire-reservations",
+    "reconcile-orders",
+    "migrate",
+];
+
+/// Memory of a function, in bytes.
+const RSS_MAX: f64 = 20e6;
+
+/// Every key, in the order of the table.
+pub(crate) const KEYS: &[Key] = &[
+    key(Reserve, "reserve_vs_hot_row", "ratio", AtLeast(20.0)),
+    key(Reserve, "reserve_vs_plain_bitmap", "ratio", AtLeast(120.0)),
+    key(Reserve, "reserve_vs_row_per_number", "ratio", AtLeast(6.0)),
+    key(Reserve, "reserve_vs_insert_ceiling", "ratio", AtLeast(0.8)),
+    key(Reserve, "wal_per_number_vs_ceiling", "ratio", AtMost(2.4)),
+    key(Reserve, "reserve_small_batch", "ratio", AtLeast(0.13)),
+    key(Reserve, "reserve_workers", "workers", Reported),
+    key(Reserve, "reserve_orders_per_s", "orders/s", Reported),
+    key(Reserve, "reserve_numbers_per_s", "numbers/s", Reported),
+    key(Reserve, "reserve_small_batch_orders_per_s", "orders/s", Reported),
+    key(Reserve, "reserve_wal_per_number", "bytes", Reported),
+    key(Reserve, "reserve_small_batch_wal_per_number", "bytes", Reported),
+    key(Reserve, "hot_row_orders_per_s", "orders/s", Reported),
+    key(Reserve, "hot_row_in_one_statement_orders_per_s", "orders/s", Reported),
+    key(Reserve, "plain_bitmap_orders_per_s", "orders/s", Reported),
+    key(Reserve, "plain_bitmap_uncompressed_orders_per_s", "orders/s", Reported),
+    key(Reserve, "plain_bitmap_wal_per_number", "bytes", Reported),
+    key(Reserve, "row_per_number_numbers_per_s", "numbers/s", Reported),
+    key(Reserve, "row_per_number_from_random_numbers_per_s", "numbers/s", Reported),
+    key(Reserve, "insert_ceiling_numbers_per_s", "numbers/s", Reported),
+    key(Reserve, "insert_ceiling_wal_per_number", "bytes", Reported),
+    key(Reserve, "copy_numbers_per_s", "numbers/s", Reported),
+    key(Reserve, "copy_wal_per_number", "bytes", Reported),
+    key(Intake, "intake_vs_commit_ceiling", "ratio", AtLeast(0.4)),
+    key(Intake, "intake_commits_per_order", "commits", Between(1.0, 1.05)),
+    key(Intake, "intake_under_reserve", "ratio", AtMost(1.5)),
+    key(Intake, "intake_waits_for_locks", "samples", AtMost(0.0)),
+    key(Intake, "intake_under_polling", "ratio", AtMost(2.0)),
+    key(Intake, "intake_fk_cost", "ratio", Reported),
+    key(Intake, "intake_orders_per_s", "orders/s", Reported),
+    key(Intake, "commits_per_s", "commits/s", Reported),
+    key(Intake, "intake_p50_ms", "ms", Reported),
+    key(Intake, "intake_paced_p50_ms", "ms", Reported),
+    key(Intake, "intake_under_reserve_p50_ms", "ms", Reported),
+    key(Intake, "intake_under_polling_p50_ms", "ms", Reported),
+    key(Intake, "polls_per_s", "polls/s", AtLeast(1_900.0)),
+    key(Sizes, "cost_10m_vs_1m.exact", "ratio", AtMost(1.3)),
+    key(Sizes, "cost_10m_vs_1m.quick", "ratio", AtMost(1.3)),
+    key(Sizes, "us_per_number.exact.1m", "us", Reported),
+    key(Sizes, "us_per_number.exact.10m", "us", Reported),
+    key(Sizes, "us_per_number.quick.1m", "us", Reported),
+    key(Sizes, "us_per_number.quick.10m", "us", Reported),
+    key(Sizes, "summary_ms.1m", "ms", AtMost(5.0)),
+    key(Sizes, "summary_ms.10m", "ms", Reported),
+    key(Sizes, "chunk_ms.1m", "ms", Reported),
+    key(Sizes, "chunk_ms.10m", "ms", Reported),
+    key(Sizes, "order_status_ms.1m", "ms", Reported),
+    key(Sizes, "order_status_ms.10m", "ms", Reported),
+    key(Repair, "relay_rows_per_s", "rows/s", Reported),
+    key(Repair, "expire_numbers_per_s", "numbers/s", Reported),
+    key(Repair, "audit_numbers_per_s", "numbers/s", Reported),
+    key(Repair, "rebuild_ms", "ms", Reported),
+    key(Functions, "init_ms.catalog", "ms", Reported),
+    key(Functions, "init_ms.orders", "ms", AtMost(20.0)),
+    key(Functions, "init_ms.order-status", "ms", Reported),
+    key(Functions, "init_ms.reserve-numbers", "ms", AtMost(10.0)),
+    key(Functions, "init_ms.release-numbers", "ms", Reported),
+    key(Functions, "init_ms.expire-reservations", "ms", Reported),
+    key(Functions, "init_ms.reconcile-orders", "ms", Reported),
+    key(Functions, "init_ms.migrate", "ms", Reported),
+    key(Functions, "rss_bytes.catalog", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.orders", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.order-status", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.reserve-numbers", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.release-numbers", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.expire-reservations", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.reconcile-orders", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "rss_bytes.migrate", "bytes", AtMost(RSS_MAX)),
+    key(Functions, "bootstrap_bytes.catalog", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.orders", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.order-status", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.reserve-numbers", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.release-numbers", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.expire-reservations", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.reconcile-orders", "bytes", Reported),
+    key(Functions, "bootstrap_bytes.migrate", "bytes", Reported),
+];

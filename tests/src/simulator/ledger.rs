@@ -1,0 +1,193 @@
+//! What clients saw: every acceptance, and every state that an order was seen in. At the end the ledger is held
+//! against what is true: no acceptance may have vanished, and nothing that was final may have changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::gateway::{Gateway, HttpRequest};
+use crate::http::Answer;
+use crate::{TestDatabase, look};
+
+/// States after which an order never changes while nothing is paid.
+const FINAL: [&str; 3] = ["rejected", "cancelled", "expired"];
+/// States in which a drained order may be.
+const AT_REST: [&str; 5] = ["reserved", "paid", "rejected", "cancelled", "expired"];
+
+/// An order whose acceptance a client saw.
+#[derive(Debug, Clone)]
+pub struct Acceptance {
+    /// The order.
+    pub order_id: Uuid,
+    /// The key that it was placed under.
+    pub key: String,
+    /// The buyer's `Authorization` header.
+    pub bearer: String,
+    /// The product.
+    pub product_id: Uuid,
+    /// The body of the request.
+    pub body: String,
+}
+
+impl Acceptance {
+    /// Sends the same request again.
+    pub(super) async fn repeat(&self, gateway: &Gateway) -> Answer {
+        let headers = [
+            ("authorization", self.bearer.as_str()),
+            ("idempotency-key", &self.key),
+            ("content-type", "application/json"),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let path = format!("/v1/products/{}/orders", self.product_id);
+        gateway.send(HttpRequest { method: "POST", path, headers, body: self.body.clone() }).await
+    }
+}
+
+/// The state and the numbers that a client saw.
+type Seen = (String, Vec<i64>);
+
+/// What all clients of a world saw.
+#[derive(Clone, Default)]
+pub struct Ledger(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    accepted: BTreeMap<String, Acceptance>,
+    seen: HashMap<Uuid, Seen>,
+    wrong: Vec<String>,
+    refusals: BTreeMap<String, usize>,
+    retries: BTreeMap<String, usize>,
+}
+
+impl Ledger {
+    /// A client saw that its order was accepted. The same key must always give the same order.
+    pub fn accepted(&self, acceptance: Acceptance) {
+        let mut inner = self.0.lock().unwrap();
+        let key = acceptance.key.clone();
+        let order_id = acceptance.order_id;
+        let first = inner.accepted.entry(key.clone()).or_insert(acceptance).order_id;
+        if first != order_id {
+            inner.wrong.push(format!("the key {key} gave the orders {first} and {order_id}"));
+        }
+    }
+
+    /// A client was refused for good, with this code.
+    pub fn refused(&self, code: &str) {
+        *self.0.lock().unwrap().refusals.entry(code.to_owned()).or_default() += 1;
+    }
+
+    /// A client was told to try again, with this status and code.
+    pub fn retried(&self, status: u16, code: &str) {
+        let mut inner = self.0.lock().unwrap();
+        *inner.retries.entry(format!("{status} {code}").trim().to_owned()).or_default() += 1;
+    }
+
+    /// A client saw an order, as the API describes it.
+    pub fn saw(&self, order_id: Uuid, order: &Value) {
+        let state = order["state"].as_str().unwrap_or_default().to_owned();
+        let numbers = order["numbers"].as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
+        let now = (state, numbers);
+        let mut inner = self.0.lock().unwrap();
+        if let Some(before) = inner.seen.get(&order_id)
+            && !may_follow(before, &now)
+        {
+            let wrong = format!("order {order_id} was seen as {before:?} and then as {now:?}");
+            inner.wrong.push(wrong);
+        }
+        inner.seen.insert(order_id, now);
+    }
+
+    /// Acceptances seen so far.
+    #[must_use]
+    pub fn acceptances(&self) -> Vec<Acceptance> {
+        self.0.lock().unwrap().accepted.values().cloned().collect()
+    }
+
+    /// Refusals for good by code.
+    #[must_use]
+    pub fn refusals(&self) -> BTreeMap<String, usize> {
+        self.0.lock().unwrap().refusals.clone()
+    }
+
+    /// Answers that told clients to try again, by status and code.
+    #[must_use]
+    pub fn retries(&self) -> BTreeMap<String, usize> {
+        self.0.lock().unwrap().retries.clone()
+    }
+
+    /// What is wrong, one sentence each, now that everything has come to rest.
+    pub async fn findings(&self, database: &TestDatabase) -> Vec<String> {
+        let (accepted, seen, mut wrong) = {
+            let inner = self.0.lock().unwrap();
+            (inner.accepted.clone(), inner.seen.clone(), inner.wrong.clone())
+        };
+        let rows = database.owner().query("select id, idempotency_key, state, numbers from orders", &[]).await;
+        let rows = rows.expect("the orders");
+        let mut orders: HashMap<Uuid, (String, Seen)> = HashMap::new();
+        for row in &rows {
+            let numbers: Vec<i32> = row.get(3);
+            let numbers = numbers.into_iter().map(i64::from).collect();
+            orders.insert(row.get(0), (row.get(1), (row.get(2), numbers)));
+        }
+        for (key, acceptance) in accepted {
+            let id = acceptance.order_id;
+            match orders.get(&id) {
+                None => wrong.push(format!("order {id} was accepted and is gone")),
+                Some((stored, _)) if *stored != key => {
+                    wrong.push(format!("order {id} has the key {stored}, not {key}"))
+                }
+                Some((_, (state, _))) if !AT_REST.contains(&state.as_str()) => {
+                    wrong.push(format!("order {id} came to no end: it is {state}"));
+                }
+                Some(_) => {}
+            }
+        }
+        for (id, seen) in seen {
+            let now = orders.get(&id).map(|(_, now)| now);
+            if now.is_none_or(|now| !may_follow(&seen, now)) {
+                wrong.push(format!("order {id} was seen as {seen:?} and is {now:?}"));
+            }
+        }
+        let keys = "select count(*) from (select from orders group by tenant_id, buyer_id, idempotency_key having count(*) > 1) x";
+        if look::count(database, keys).await > 0 {
+            wrong.push("a key has two orders".into());
+        }
+        wrong
+    }
+}
+
+fn may_follow(before: &Seen, now: &Seen) -> bool {
+    let is_final = FINAL.contains(&before.0.as_str());
+    match before.0.as_str() {
+        "queued" => true,
+        _ if is_final => before == now,
+        _ => now.0 != "queued" && now.0 != "rejected" && before.1 == now.1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_seen_may_not_be_taken_back() {
+        let order = |state: &str, numbers: &[i64]| json!({ "state": state, "numbers": numbers });
+        for (before, now, fine) in [
+            (order("queued", &[]), order("reserved", &[1]), true),
+            (order("reserved", &[1]), order("expired", &[1]), true),
+            (order("reserved", &[1]), order("reserved", &[2]), false),
+            (order("reserved", &[1]), order("queued", &[]), false),
+            (order("reserved", &[1]), order("rejected", &[]), false),
+            (order("rejected", &[]), order("reserved", &[1]), false),
+        ] {
+            let ledger = Ledger::default();
+            ledger.saw(Uuid::nil(), &before);
+            ledger.saw(Uuid::nil(), &now);
+            assert_eq!(ledger.0.lock().unwrap().wrong.is_empty(), fine, "{before} then {now}");
+        }
+    }
+}

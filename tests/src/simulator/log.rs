@@ -1,0 +1,51 @@
+//! The last lines that a function wrote, kept so that a failure can show them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+/// Lines kept of one function.
+const LINES_MAX: usize = 2_000;
+
+/// A function's log, shared by its instances.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<VecDeque<String>>>);
+
+impl Log {
+    /// Reads a process's output to its end. Each line is marked with the instance's number.
+    pub(super) fn follow(&self, instance: u64, output: impl AsyncRead + Unpin + Send + 'static) {
+        let log = self.clone();
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(output).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                log.push(format!("[{instance}] {line}"));
+            }
+        });
+    }
+
+    /// Adds a line.
+    pub(super) fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap();
+        if lines.len() >= LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// Kept lines that contain a text.
+    #[must_use]
+    pub fn with(&self, text: &str) -> Vec<String> {
+        self.0.lock().unwrap().iter().filter(|line| line.contains(text)).cloned().collect()
+    }
+
+    /// The last lines but metrics, oldest first.
+    #[must_use]
+    pub fn tail(&self, lines: usize) -> Vec<String> {
+        let kept = self.0.lock().unwrap();
+        let mut last: Vec<String> =
+            kept.iter().rev().filter(|line| !line.contains("_aws")).take(lines).cloned().collect();
+        last.reverse();
+        last
+    }
+}

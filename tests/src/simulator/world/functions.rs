@@ -1,0 +1,57 @@
+//! Functions of a world: what the template says, what Lambda adds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::messages::Queue;
+
+use crate::TestDatabase;
+use crate::database::APP_PASSWORD;
+use crate::simulator::figures::Figures;
+use crate::simulator::function::{Function, Gate, Settings as FunctionSettings, bootstrap};
+use crate::simulator::proxy::Proxy;
+use crate::simulator::sqs::Sqs;
+
+/// Values of what the template's variables refer to.
+pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> BTreeMap<&'static str, String> {
+    let name = database.app_config().get_dbname().expect("a name").to_owned();
+    let role = store::migrations::APP_ROLE;
+    let url = format!("postgres://{role}:{APP_PASSWORD}@127.0.0.1:{}/{name}", proxy.port());
+    BTreeMap::from([
+        ("Stage", "local".to_owned()),
+        ("LogLevel", "info".to_owned()),
+        ("DatabaseUrl", url),
+        ("TokenKeys", edge::auth::development::JWKS.to_owned()),
+        ("TokenIssuer", crate::http::ISSUER.to_owned()),
+        ("ReserveNumbersQueue", sqs.url(Queue::ReserveNumbers)),
+        ("ReleaseNumbersQueue", sqs.url(Queue::ReleaseNumbers)),
+    ])
+}
+
+/// A function as the template describes it, and as Lambda would start it.
+pub(super) fn function(
+    figures: &Figures,
+    name: &str,
+    parameters: &BTreeMap<&str, String>,
+    (sqs, gate): (&Sqs, &Gate),
+    freezes: bool,
+) -> Function {
+    let figures = figures.function(name, parameters);
+    let mut variables = figures.variables;
+    // What Lambda itself sets.
+    for (variable, value) in [
+        ("AWS_LAMBDA_FUNCTION_NAME", name),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_ENDPOINT_URL", &sqs.endpoint()),
+    ] {
+        variables.insert(variable.to_owned(), value.to_owned());
+    }
+    let (timeout, concurrency) = (figures.timeout, figures.concurrency);
+    let program = bootstrap(name);
+    let settings = FunctionSettings { program, variables, timeout, concurrency, freezes, skew_s: 0 };
+    Function::new(name, settings, Arc::clone(gate))
+}
