@@ -166,7 +166,7 @@ async fn read_only(world: &World, is: bool) {
     world.until("the server knows", BOUND, seen).await;
 }
 
-/// A product is halted for ten minutes, with orders in the queue, cancellations, and holds that run out. Its orders
+/// A product is halted for ten minutes, with orders in the queue and cancellations. Its orders
 /// wait, whatever else is sold; after the resume all of them are served. No message dies of waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_product_halted_for_ten_minutes() {

@@ -61,7 +61,7 @@ async fn storm(form: Form, seed: u64) {
         products.push(product.insert(&mut client).await);
     }
     drop(client);
-    world.function("orders").set(|settings| settings.concurrency = 8);
+    world.function("orders").set(|settings| settings.concurrency = 16);
     world.jobs_at_once(2, Duration::from_secs(1));
     world.mapping("reserve-numbers").set(|polling| (polling.batch_max, polling.concurrency) = (40, 4));
     world.mapping("release-numbers").set(|polling| polling.concurrency = 1);

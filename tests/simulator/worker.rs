@@ -17,8 +17,8 @@ async fn killed_around_its_commit() {
         let shopper = world.shopper(&product);
         let worker = world.function("reserve-numbers");
         world.mapping("reserve-numbers").set(|polling| (polling.batch_max, polling.concurrency) = (4, 1));
-        for number in 1..=8 {
-            shopper.place(product.described.id, &wish(&[number], 1, "reject")).await.unwrap();
+        for _ in 1..=8 {
+            shopper.place(product.described.id, &wish(&[], 2, "reject")).await.unwrap();
         }
         worker.arm(failpoint);
         world.run();

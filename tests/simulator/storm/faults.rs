@@ -138,7 +138,7 @@ impl Rage {
                 world.proxy.cut();
             }
             Kind::LostAnswer => {
-                let text = ["commit", "insert into orders", "delete from outbox"][rng.random_range(0..3)];
+                let text = ["commit", "place_order(", "delete from outbox"][rng.random_range(0..3)];
                 world.note(&format!("answers lost: {text}"));
                 world.proxy.lose_answers(text, rng.random_range(1..4));
             }

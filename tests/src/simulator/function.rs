@@ -146,14 +146,6 @@ impl Function {
         state.busy.values().flatten().map(|handle| handle.kill()).count()
     }
 
-    /// Kills an environment that is at work, if there is one: the longest-lived.
-    pub fn kill_one(&self) -> bool {
-        let state = self.state();
-        let oldest =
-            state.busy.iter().filter_map(|(number, handle)| Some((number, handle.as_ref()?))).min_by_key(|one| one.0);
-        oldest.map(|(_, handle)| handle.kill()).is_some()
-    }
-
     /// Invokes the function with an event. The invocation goes on even if the caller stops waiting for it.
     pub async fn invoke(&self, event: Value) -> Outcome {
         let function = self.clone();
@@ -167,21 +159,16 @@ impl Function {
             Some(instance) => Some(instance),
             None => self.start(number, &settings, failpoints).await,
         };
-        let outcome = match started {
-            None => Outcome::Crashed,
-            Some(mut instance) => {
-                let handle = instance.handle();
-                handle.thaw();
-                self.state().busy.insert(number, Some(handle));
-                let outcome = instance.invoke(event, settings.timeout).await;
-                let goes_on = matches!(outcome, Outcome::Answer(_) | Outcome::Error(_));
-                if goes_on && instance.is_ready_again().await {
-                    self.park(number, instance);
-                }
-                outcome
-            }
+        let Some(mut instance) = started else {
+            self.leave(number, None, &Outcome::Crashed);
+            return Outcome::Crashed;
         };
-        self.leave(number, &outcome);
+        let handle = instance.handle();
+        handle.thaw();
+        self.state().busy.insert(number, Some(handle));
+        let outcome = instance.invoke(event, settings.timeout).await;
+        let goes_on = matches!(outcome, Outcome::Answer(_) | Outcome::Error(_)) && instance.is_ready_again().await;
+        self.leave(number, goes_on.then_some(instance), &outcome);
         outcome
     }
 
@@ -220,20 +207,19 @@ impl Function {
         Instance::start(start).await
     }
 
-    /// Keeps an environment for the next invocation.
-    fn park(&self, number: u64, instance: Instance) {
-        let mut state = self.state();
-        if state.settings.freezes {
-            instance.handle().freeze();
-        }
-        if state.armed.is_empty() {
-            state.idle.push((number, instance));
-        }
-    }
-
-    fn leave(&self, number: u64, outcome: &Outcome) {
+    /// Ends an invocation, and keeps its environment for the next one: both at once, or the next could take the place
+    /// while this one still leaves it.
+    fn leave(&self, number: u64, instance: Option<Instance>, outcome: &Outcome) {
         let mut state = self.state();
         state.busy.remove(&number);
+        if let Some(instance) = instance
+            && state.armed.is_empty()
+        {
+            if state.settings.freezes {
+                instance.handle().freeze();
+            }
+            state.idle.push((number, instance));
+        }
         let counts = &mut state.counts;
         match outcome {
             Outcome::Answer(_) => counts.answers += 1,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::SqsEvent;
 use domain::messages::{OrderMessage, Queue};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -170,12 +170,6 @@ impl Sqs {
     /// Deletes messages by their receipts.
     pub fn delete<'a>(&self, queue: Queue, receipts: impl IntoIterator<Item = &'a str>) {
         self.with(queue, |queue, _| receipts.into_iter().for_each(|receipt| queue.delete(receipt)));
-    }
-
-    /// A single message, without waiting, as an operator's client would receive it.
-    #[must_use]
-    pub fn receive_one(&self, queue: Queue) -> Option<SqsMessage> {
-        self.with(queue, StandardQueue::receive)
     }
 
     fn with<T>(&self, queue: Queue, act: impl FnOnce(&mut StandardQueue, Duration) -> T) -> T {

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use serde_json::json;
 use tests::http::{self, Api, Buyer};
 use tokio::task::JoinSet;
-use tokio::time::interval;
+use tokio::time::interval_at;
 use uuid::Uuid;
 
 use crate::run::median_ms;
@@ -69,11 +69,14 @@ impl Crowd {
         let period = pace.map(|orders_per_s| Duration::from_secs_f64(self.clients.len() as f64 / orders_per_s));
         let started = Instant::now();
         let mut tasks = JoinSet::new();
-        for (api, wishes) in self.clients {
+        let count = self.clients.len();
+        for (position, (api, wishes)) in self.clients.into_iter().enumerate() {
             let stop = Arc::clone(stop);
             tasks.spawn(async move {
                 let mut seen = Vec::with_capacity(wishes.len());
-                let mut turns = period.map(interval);
+                // Evenly spread, or all would come at once and wait for each other.
+                let first = |period: Duration| period.mul_f64(position as f64 / count as f64);
+                let mut turns = period.map(|period| interval_at(tokio::time::Instant::now() + first(period), period));
                 for (buyer, body) in wishes {
                     if let Some(turns) = &mut turns {
                         turns.tick().await;

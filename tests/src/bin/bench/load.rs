@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tests::TestDatabase;
 use tests::http::{self, Buyer};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, interval_at};
 use uuid::Uuid;
 
 use crate::settings::{BATCH, CONNECTIONS, LOCKS_SEEN_EVERY, POLLS_PER_S};
@@ -46,10 +46,12 @@ pub(crate) fn poll(database: &TestDatabase, orders: Vec<(Buyer, Uuid)>, stop: Ar
     let read = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     let share = orders.len() / apis.len();
-    for (api, orders) in apis.into_iter().zip(orders.chunks(share).map(<[_]>::to_vec)) {
+    for (position, (api, orders)) in apis.into_iter().zip(orders.chunks(share).map(<[_]>::to_vec)).enumerate() {
         let (stop, read) = (Arc::clone(&stop), Arc::clone(&read));
         tasks.spawn(async move {
-            let mut turns = interval(Duration::from_secs(1) * u32::try_from(CONNECTIONS).unwrap_or(1) / POLLS_PER_S);
+            let period = Duration::from_secs(1) * u32::try_from(CONNECTIONS).unwrap_or(1) / POLLS_PER_S;
+            let first = period.mul_f64(position as f64 / CONNECTIONS as f64);
+            let mut turns = interval_at(tokio::time::Instant::now() + first, period);
             turns.set_missed_tick_behavior(MissedTickBehavior::Burst);
             for (buyer, id) in orders {
                 turns.tick().await;
