@@ -47,8 +47,9 @@ def with_postgres(work: Callable[[], int]) -> int:
 
 
 def run_storm(form: str, seeds: int) -> int:
-    """On the tests' Postgres, which is there."""
-    return run([f"storm::{form}"], {"TIRADA_STORM_SEEDS": str(seeds)})
+    """Shows what each storm was. On the tests' Postgres, which is there."""
+    shown = ["--no-capture"] if shutil.which("cargo-nextest") else ["--", "--nocapture"]
+    return run([f"storm::{form}", *shown], {"TIRADA_STORM_SEEDS": str(seeds)})
 
 
 def run(options: list[str], extra: Mapping[str, str] | None = None) -> int:

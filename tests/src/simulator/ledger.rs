@@ -190,4 +190,23 @@ mod tests {
             assert_eq!(ledger.0.lock().unwrap().wrong.is_empty(), fine, "{before} then {now}");
         }
     }
+
+    #[tokio::test]
+    async fn a_vanished_order_and_a_key_with_two_orders_are_found() {
+        let database = TestDatabase::new().await;
+        let ledger = Ledger::default();
+        let acceptance = |order_id| Acceptance {
+            order_id,
+            key: "key".into(),
+            bearer: String::new(),
+            product_id: Uuid::nil(),
+            body: String::new(),
+        };
+        assert_eq!(ledger.findings(&database).await, Vec::<String>::new());
+        ledger.accepted(acceptance(Uuid::nil()));
+        ledger.accepted(acceptance(Uuid::max()));
+        let found = ledger.findings(&database).await;
+        assert!(found.len() == 2 && found[0].contains("the key key gave") && found[1].contains("is gone"), "{found:?}");
+        database.finish().await;
+    }
 }

@@ -14,7 +14,7 @@ use tokio::time::interval_at;
 use uuid::Uuid;
 
 use crate::run::median_ms;
-use crate::settings::{CONNECTIONS, ORDERS_PER_BUYER};
+use crate::settings::{CONNECTIONS, ORDERS_PER_BUYER, WARM_UP};
 use crate::shop::{Mix, Shop, wishes};
 use crate::workers::Recording;
 
@@ -44,20 +44,25 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// Gets ready to place so many orders.
+    /// Gets ready to place so many orders. Each environment has placed some before, so that its connection knows the
+    /// plans, as the statements of the baseline are prepared.
     pub(crate) async fn gather(shop: &Shop, orders: usize, rng: &mut StdRng) -> Self {
         let described = &shop.product.described;
-        let mut wishes = wishes(described.range.count, orders, Mix::Both, rng);
+        let mut wishes = wishes(described.range.count, orders + CONNECTIONS * WARM_UP, Mix::Both, rng);
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
             let database = shop.database.app(1);
-            drop(database.client().await.unwrap());
+            let api = http::orders(database, Arc::new(Recording));
+            for wish in wishes.drain(..WARM_UP) {
+                let buyer = Buyer::new(described.tenant_id);
+                buyer.place(&api, described.id, "warm-up", body(&wish)).await.accepted();
+            }
             let bodies: Vec<String> = wishes.drain(..orders / CONNECTIONS).map(|wish| body(&wish)).collect();
             let buyers = bodies.chunks(ORDERS_PER_BUYER).flat_map(|bodies| {
                 let buyer = Buyer::new(described.tenant_id);
                 bodies.iter().map(move |body| (buyer.clone(), body.clone()))
             });
-            clients.push((http::orders(database, Arc::new(Recording)), buyers.collect()));
+            clients.push((api, buyers.collect()));
         }
         Self { clients, product_id: described.id }
     }

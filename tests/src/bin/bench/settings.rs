@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(crate) const NUMBERS: i32 = 1_000_000;
 /// Connections of the baselines and of intake.
 pub(crate) const CONNECTIONS: usize = 16;
+/// Orders that each environment has placed before it is measured: a plan is kept from the sixth on.
+pub(crate) const WARM_UP: usize = 8;
 /// Most numbers of an order; orders have 1 to so many, evenly.
 pub(crate) const NUMBERS_PER_ORDER: i32 = 10;
 /// Orders of each buyer.
