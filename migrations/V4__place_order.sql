@@ -1,5 +1,6 @@
 -- The statements of the hot path as a function: their plans stay with the connection, whoever borrows that from the
--- pool, and an order takes one round trip.
+-- pool, and an order takes one round trip. A plan that was made while a table was small must still be right at the
+-- peak a minute later: for the functions' role enable_seqscan is off, and each look-up has one index that fits it.
 
 create function place_order(
     published uuid[],
@@ -24,32 +25,28 @@ create function place_order(
     out held_stock_only boolean
 ) language plpgsql as $$
 declare
-    product products%rowtype;
+    product record;
 begin
     if cardinality(published) > 0 then
         delete from outbox where id in (select id from outbox where id = any(published) for no key update skip locked);
     end if;
 
-    select p.* into product from products p
+    -- Stock that is only held counts: holds run out.
+    select p.key, p.price_minor, p.currency, p.hold_seconds,
+        not exists (select from number_chunks c where c.product_key = p.key and c.available > 0) as only_held
+    into product from products p
     where p.id = of_product and p.tenant_id = of_tenant
         and p.opens_at <= now() and now() < p.closes_at and p.intake = 'open'
         and (select intake from tenants where id = of_tenant) = 'open' and (select intake from platform) = 'open'
         and smallest >= p.first_number and largest < p.first_number + p.number_count
-        and asked <= p.numbers_per_order_max and asked <= p.numbers_per_buyer_max;
+        and asked <= p.numbers_per_order_max and asked <= p.numbers_per_buyer_max
+        and exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
+        and open_orders_max > (select count(*) from (
+            select o.product_key, o.state from orders o where o.buyer_id = of_buyer limit orders_counted_max) as latest
+            where latest.product_key = p.key and latest.state in ('queued', 'reserved', 'paying', 'refunding'))
+        and not exists (select from orders o
+            where o.tenant_id = of_tenant and o.buyer_id = of_buyer and o.idempotency_key = under_key);
     if not found then
-        return;
-    end if;
-
-    -- Stock that is only held counts: holds run out.
-    held_stock_only := not exists (select from number_chunks where product_key = product.key and available > 0);
-    if held_stock_only and not exists (select from number_chunks where product_key = product.key and reserved > 0)
-        or open_orders_max <= (select count(*) from (
-            select product_key, state from orders where buyer_id = of_buyer
-            order by id desc limit orders_counted_max) as latest
-            where product_key = product.key and state in ('queued', 'reserved', 'paying', 'refunding'))
-        or exists (select from orders
-            where tenant_id = of_tenant and buyer_id = of_buyer and idempotency_key = under_key)
-    then
         return;
     end if;
 
@@ -58,12 +55,13 @@ begin
         queue_deadline, only_held_stock)
     values (new_id, of_tenant, of_product, product.key, of_buyer, 'queued', wanted_numbers,
         wanted_quantity, wanted_fallback, under_key, of_request, product.price_minor, product.currency,
-        product.hold_seconds, now() + make_interval(secs => deadline_seconds), held_stock_only);
+        product.hold_seconds, now() + make_interval(secs => deadline_seconds), product.only_held);
     insert into order_queue (product_key, created_at, order_id) values (product.key, now(), new_id);
     insert into order_events (order_id, version, to_state, cause) values (new_id, 1, 'queued', 'buyer');
     insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
     values (new_id, to_queue, of_tenant, of_product, new_id, now() + make_interval(secs => grace_seconds));
     accepted_at := now();
+    held_stock_only := product.only_held;
 end
 $$;
 comment on function place_order is 'Records an order with its place in the queue, its first event and its outbox row, if the sale allows it and its key is new; accepted_at is null otherwise. Deletes outbox rows whose messages were sent. A twin under the same key that commits meanwhile is a unique violation.';
