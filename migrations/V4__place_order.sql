@@ -26,10 +26,12 @@ create function place_order(
 ) language plpgsql as $$
 declare
     product record;
+    sent uuid;
 begin
-    if cardinality(published) > 0 then
-        delete from outbox where id in (select id from outbox where id = any(published) for no key update skip locked);
-    end if;
+    -- One by one: the plan of a list would be made anew for every length.
+    foreach sent in array published loop
+        delete from outbox where ctid = (select ctid from outbox where id = sent for no key update skip locked);
+    end loop;
 
     -- Stock that is only held counts: holds run out.
     select p.key, p.price_minor, p.currency, p.hold_seconds,
