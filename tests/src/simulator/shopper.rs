@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rand::RngExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -114,7 +115,9 @@ impl Shopper {
             if began.elapsed() >= self.patience {
                 return None;
             }
-            tokio::time::sleep(wait).await;
+            // With jitter, or all who were refused together come back together. Which of them comes first decides nothing.
+            let jitter = rand::rng().random_range(0.5..1.5);
+            tokio::time::sleep(wait.mul_f64(jitter)).await;
             wait = (wait * 2).min(WAIT_MAX);
         }
     }
