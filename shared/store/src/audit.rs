@@ -54,9 +54,11 @@ struct Next {
 /// The next chunks after the stored cursor; confirmed mismatches are recorded and halt reserving of their product.
 ///
 /// # Errors
-/// Busy or fault from the database.
+/// Busy or fault from the database. The cursor has moved on all the same when only a product's holdings or lists
+/// could not be compared.
 pub async fn pass(client: &mut Client) -> Result<Audit> {
     let mut audit = Audit::default();
+    let mut left_out = Ok(());
     let next = next_chunks(client).await?;
     for next in &next {
         audit.chunks += 1;
@@ -74,13 +76,12 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
             audit.findings.push(finding);
         }
         // With a product's last chunk its holdings and lists are due. Mending them is safe at any time, so it is done
-        // at once.
-        if next.chunk + 1 == next.range.chunk_count() {
-            let miscounted = find_miscounted(client, next.product_key, MISCOUNTED_MAX).await?;
-            if !miscounted.is_empty() {
-                recount(client, next.product_key, &miscounted).await?;
-            }
-            relist(client, next.product_key).await?;
+        // at once. One that is too large or too busy keeps no other waiting.
+        if next.chunk + 1 == next.range.chunk_count()
+            && let Err(error) = mend_derived(client, next.product_key).await
+        {
+            tracing::error!(product.id = %next.product_id, error.message = error.chain(), "holdings and lists not audited");
+            left_out = left_out.and(Err(error));
         }
     }
     // A pass that reached the end starts over.
@@ -89,7 +90,16 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
         next.last().filter(|_| !reached_end).map_or((0, -1), |last| (last.product_key, last.chunk));
     let sql = "update audit_cursor set product_key = $1, chunk = $2";
     client.execute_typed(sql, &[(&product_key, INT4), (&chunk, INT4)]).await.map_err(from_postgres)?;
-    Ok(audit)
+    left_out.map(|()| audit)
+}
+
+/// Compares a product's holdings and lists with its orders, and mends them.
+async fn mend_derived(client: &mut Client, product_key: i32) -> Result<()> {
+    let miscounted = find_miscounted(client, product_key, MISCOUNTED_MAX).await?;
+    if !miscounted.is_empty() {
+        recount(client, product_key, &miscounted).await?;
+    }
+    relist(client, product_key).await.map(drop)
 }
 
 async fn next_chunks(client: &Client) -> Result<Vec<Next>> {

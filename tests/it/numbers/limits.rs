@@ -98,3 +98,38 @@ async fn a_lowered_limit_takes_nothing_away() {
     look::change(&database, "update products set numbers_per_buyer_max = 10", 1).await;
     database.finish().await;
 }
+
+/// Two groups bring a buyer's first orders at once. The later one learns of the other's holding and decides again, as
+/// a group: nobody else's order pays for it with a transaction of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_holding_that_another_group_makes_first() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let product = product(tenant, 100).per_buyer(3).insert(&mut client).await;
+    let [buyer, neighbour] = buyers(2)[..] else { unreachable!() };
+    let orders = [
+        seed::order(&client, &product, buyer, &quick(2)).await,
+        seed::order(&client, &product, neighbour, &quick(2)).await,
+    ];
+    let other = client.transaction().await.unwrap();
+    let first = "insert into buyer_holdings (product_key, buyer_id, held) values ($1, $2, 0)";
+    other.execute(first, &[&product.key, &buyer]).await.unwrap();
+    let product_id = product.described.id;
+    let mut worker = database.app_client().await;
+    let reserving = tokio::spawn(async move {
+        let mut rng = randomness::stream(randomness::seed(), 0);
+        store::numbers::reserve(&mut worker, product_id, &orders, &mut rng).await
+    });
+    let waiting =
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    while look::count(&database, waiting).await == 0 {
+        assert!(!reserving.is_finished(), "the group does not wait for the holding");
+    }
+    other.commit().await.unwrap();
+    let group = reserving.await.unwrap().unwrap();
+    assert_eq!(group.decided.len(), 2);
+    let at_once = "select count(distinct at) from order_events where to_state = 'reserved'";
+    assert_eq!(look::count(&database, at_once).await, 1, "one transaction decided both");
+    database.finish().await;
+}

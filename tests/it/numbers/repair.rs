@@ -223,3 +223,22 @@ async fn lists_of_waiting_orders_are_found_wrong_and_written_anew() {
     serve(&mut client, &product, &[queued]).await;
     database.finish().await;
 }
+
+/// What cannot be compared in time, of however many orders, keeps no other product from being audited.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_goes_on_past_holdings_that_it_cannot_read() {
+    let database = TestDatabase::new().await;
+    let (mut client, first) = fresh(&database).await;
+    let second = product(first.described.tenant_id, 100).insert(&mut client).await;
+    let lie = "update number_chunks set bits = set_bit(bits, 0, 1), available = available - 1, reserved = reserved + 1
+        where product_key = ";
+    change(&database, &format!("{lie} {}", second.key), 1).await;
+    let reader = client.transaction().await.unwrap();
+    reader.batch_execute("lock table buyer_holdings in access exclusive mode").await.unwrap();
+    let report = Chain::new(&database, 1, 10, 0).reconcile().await;
+    assert_eq!((report.failed_steps, report.findings), (vec!["audit"], 1));
+    reader.rollback().await.unwrap();
+    assert_eq!(require_product(&client, second.described.id).await.unwrap().reserving, Reserving::Halted);
+    assert_eq!(rebuild(&mut client, &second).await.unwrap(), 1);
+    database.finish().await;
+}
