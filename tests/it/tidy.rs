@@ -117,8 +117,7 @@ fn statements_are_typed() {
         for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim_start().starts_with("//")) {
             let found = untyped.iter().find(|call| line.contains(**call));
             assert_eq!(found, None, "{}:{number}: {line}", path.display());
-            // The pool's rollback is no statement of the extended protocol, which is what gets names.
-            let scripts = line.contains(".batch_execute(") && !line.contains(".batch_execute(\"rollback\")");
+            let scripts = line.contains(".batch_execute(");
             assert!(
                 !scripts || path == Path::new("shared/store/src/migrations.rs"),
                 "{}:{number}: {line}",

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{
-    ClientWrapper, Connect, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
-};
+use deadpool_postgres::{Connect, Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use domain::limits::BORROW_TIMEOUT;
 use domain::{Error, Result};
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -19,10 +16,6 @@ use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::errors::{from_pool, from_postgres};
-
-/// How long a connection may take to answer before it is thrown away, and how long ago it may have been borrowed to
-/// be trusted to.
-const ROLLBACK_WITHIN: Duration = Duration::from_secs(1);
 
 /// A borrowed connection.
 pub type Client = Object;
@@ -86,14 +79,20 @@ impl Database {
             // After a failover an old address may answer for a while as a replica.
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
         let connector = Connector { tls: tls_connector(tls)?, password };
-        let manager =
-            Manager::from_connect(config, connector, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        // ROLLBACK, because a future dropped in the wrong moment leaves a transaction open and the next borrower
+        // would write into it. It is also the liveness check after a freeze.
+        let recycling_method = RecyclingMethod::Custom("ROLLBACK".into());
+        let manager = Manager::from_connect(config, connector, ManagerConfig { recycling_method });
         let pool = Pool::builder(manager)
             .max_size(connections_max)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(borrow_timeout))
             .create_timeout(Some(borrow_timeout))
-            .pre_recycle(Hook::async_fn(|client, metrics| Box::pin(clean(client, metrics.last_used()))))
+            .recycle_timeout(Some(Duration::from_secs(1)))
+            .pre_recycle(Hook::sync_fn(|_, _| {
+                fail::fail_point!("pool.recycle");
+                Ok(())
+            }))
             .build()
             .map_err(|error| Error::Fault(Box::new(error)))?;
         Ok(Self { pool })
@@ -105,24 +104,6 @@ impl Database {
     /// Busy when none is free in time or the database does not answer.
     pub async fn client(&self) -> Result<Client> {
         self.pool.get().await.map_err(from_pool)
-    }
-}
-
-/// Ends what a future that was dropped in the wrong moment left open: the next borrower would write into it.
-///
-/// A connection that was borrowed a moment ago answers together with the borrower's first statement, which costs no
-/// round trip. Any other must answer first: its environment may have been frozen meanwhile, or somebody's statement
-/// still runs on it.
-async fn clean(client: &ClientWrapper, borrowed_ago: Duration) -> std::result::Result<(), HookError> {
-    fail::fail_point!("pool.recycle");
-    let rollback = client.batch_execute("rollback");
-    if borrowed_ago < ROLLBACK_WITHIN {
-        // Polled once it is on its way.
-        return rollback.now_or_never().unwrap_or(Ok(())).map_err(HookError::Backend);
-    }
-    match tokio::time::timeout(ROLLBACK_WITHIN, rollback).await {
-        Ok(answer) => answer.map_err(HookError::Backend),
-        Err(_) => Err(HookError::message("the connection does not answer")),
     }
 }
 
