@@ -23,8 +23,8 @@ def simulate(options: list[str]) -> int:
 
 def storm(seeds: str) -> int:
     """The long storm, once for each of so many seeds."""
-    if not seeds.isdigit():
-        raise Failure(f"SEEDS={seeds} is no number.")
+    if not seeds.isdigit() or int(seeds) < 1:
+        raise Failure(f"SEEDS={seeds} is no number of storms.")
     return with_postgres(lambda: run_storm("long", int(seeds)))
 
 

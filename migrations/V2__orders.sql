@@ -56,8 +56,7 @@ comment on column orders.queue_deadline is 'After it a queued order is rejected 
 comment on column orders.expires_at is 'End of the hold. It alone says whether the order may still be paid.';
 comment on column orders.sweep_at is 'When the expiry sweep looks at the hold: expires_at, later after a failed try.';
 
--- Newest first, which is how buyers list them and how place_order counts the latest.
-create index orders_of_buyer on orders (buyer_id, id desc);
+create index orders_of_buyer on orders (buyer_id, id);
 
 create table order_queue (
     product_key integer not null,

@@ -44,7 +44,9 @@ begin
         and asked <= p.numbers_per_order_max and asked <= p.numbers_per_buyer_max
         and exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
         and open_orders_max > (select count(*) from (
-            select o.product_key, o.state from orders o where o.buyer_id = of_buyer limit orders_counted_max) as latest
+            -- A range of one buyer, because of an equality the planner drops the order by buyer, and other indexes fit.
+            select o.product_key, o.state from orders o where o.buyer_id >= of_buyer and o.buyer_id <= of_buyer
+            order by o.buyer_id desc, o.id desc limit orders_counted_max) as latest
             where latest.product_key = p.key and latest.state in ('queued', 'reserved', 'paying', 'refunding'))
         and not exists (select from orders o
             where o.tenant_id = of_tenant and o.buyer_id = of_buyer and o.idempotency_key = under_key);

@@ -31,6 +31,13 @@ pub const NUMBERS_PER_BUYER_MAX: i32 = 100_000;
 /// without a lock: requests in flight at the same instant can pass it, by as many as intake runs at once.
 pub const OPEN_ORDERS_MAX: i64 = 10;
 
+/// Oldest queued orders of a product among which jobs look for overdue and silent ones: the younger are served, or
+/// become the oldest.
+pub const QUEUE_HEAD_MAX: i64 = 20_000;
+
+/// How long one pass of the continuous audit goes on; the next one starts where it ended.
+pub const AUDIT_PASS: Duration = Duration::from_secs(15);
+
 /// Orders that share one row of the list of holds: a row of 1.6 KB, which a page holds without help.
 pub const ORDERS_PER_HOLD_MAX: i64 = 100;
 

@@ -3,9 +3,11 @@
 //! One chunk per statement, so bits and rows come from one snapshot. A mismatch is looked at again under the chunk's
 //! lock before it counts; only a confirmed one is recorded and halts the product.
 
+use std::time::Instant;
+
 use domain::Result;
 use domain::catalog::{Range, Reserving};
-use domain::limits::CHUNKS_PER_AUDIT_PASS;
+use domain::limits::{AUDIT_PASS, CHUNKS_PER_AUDIT_PASS};
 use serde::Serialize;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -59,8 +61,13 @@ struct Next {
 pub async fn pass(client: &mut Client) -> Result<Audit> {
     let mut audit = Audit::default();
     let mut left_out = Ok(());
-    let next = next_chunks(client).await?;
+    let (began, next) = (Instant::now(), next_chunks(client).await?);
+    let mut last = None;
     for next in &next {
+        if began.elapsed() > AUDIT_PASS {
+            break;
+        }
+        last = Some((next.product_key, next.chunk));
         audit.chunks += 1;
         audit.numbers += i64::from(next.range.chunk_size(next.chunk));
         if let Some(finding) = check_chunk(client, next.product_key, next.range, next.chunk).await? {
@@ -85,9 +92,9 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
         }
     }
     // A pass that reached the end starts over.
-    let reached_end = i64::try_from(next.len()).unwrap_or(i64::MAX) < CHUNKS_PER_AUDIT_PASS;
-    let (product_key, chunk) =
-        next.last().filter(|_| !reached_end).map_or((0, -1), |last| (last.product_key, last.chunk));
+    let at_the_end = next.last().map(|next| (next.product_key, next.chunk)) == last
+        && i64::try_from(next.len()).unwrap_or(i64::MAX) < CHUNKS_PER_AUDIT_PASS;
+    let (product_key, chunk) = last.filter(|_| !at_the_end).unwrap_or((0, -1));
     let sql = "update audit_cursor set product_key = $1, chunk = $2";
     client.execute_typed(sql, &[(&product_key, INT4), (&chunk, INT4)]).await.map_err(from_postgres)?;
     left_out.map(|()| audit)
@@ -208,7 +215,7 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
 }
 
 /// I3 for buyers: holdings equal a recount.
-async fn check_holdings(client: &Client, product_key: i32) -> Result<Option<Finding>> {
+async fn check_holdings(client: &mut Client, product_key: i32) -> Result<Option<Finding>> {
     let wrong = find_miscounted(client, product_key, MISCOUNTED_MAX).await?.len();
     let detail =
         || format!("{wrong} buyers (at most {MISCOUNTED_MAX} are counted) hold another count than their orders say");
@@ -216,7 +223,7 @@ async fn check_holdings(client: &Client, product_key: i32) -> Result<Option<Find
 }
 
 /// I9: every order that waits is in its list, where jobs look for it.
-async fn check_lists(client: &Client, product_key: i32) -> Result<Option<Finding>> {
+async fn check_lists(client: &mut Client, product_key: i32) -> Result<Option<Finding>> {
     let wrong = count_unlisted(client, product_key).await?;
     let detail = || format!("{wrong} places in the lists of waiting orders are missing or too many");
     Ok((wrong > 0).then(|| Finding { invariant: "I9", chunk: None, detail: detail() }))

@@ -4,7 +4,7 @@
 //! sends, and deletes what was sent.
 
 use domain::Result;
-use domain::limits::{OUTBOX_BACKOFF_MAX, OUTBOX_CLAIM_ROWS_MAX, PARKED_FOR, QUEUED_SILENT_AFTER};
+use domain::limits::{OUTBOX_BACKOFF_MAX, OUTBOX_CLAIM_ROWS_MAX, PARKED_FOR, QUEUE_HEAD_MAX, QUEUED_SILENT_AFTER};
 use domain::messages::{OrderMessage, Queue};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
@@ -92,8 +92,13 @@ pub async fn delete_needless(client: &Client) -> Result<u64> {
 pub async fn owe_silent(client: &Client) -> Result<u64> {
     let sql = "with silent as (
             select silent.id from products p cross join lateral (
-                select o.id from order_queue q join orders o on o.id = q.order_id
-                where q.product_key = p.key and q.created_at < now() - make_interval(secs => $1) and o.state = 'queued'
+                select o.id
+                from (
+                    select order_id, created_at from order_queue
+                    where product_key = p.key and created_at < now() - make_interval(secs => $1)
+                    order by created_at, order_id limit $3) as q
+                join orders o on o.id = q.order_id
+                where o.state = 'queued'
                     and q.created_at < now() - make_interval(secs => $1 * power(2, o.sweep_attempts))
                 order by q.created_at, q.order_id limit $2
                 for no key update of o skip locked) as silent
@@ -104,8 +109,8 @@ pub async fn owe_silent(client: &Client) -> Result<u64> {
         )
         insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
         select gen_random_uuid(), 'reserve-numbers', tenant_id, product_id, id, now() from nudged";
-    let params: [(&(dyn ToSql + Sync), _); 2] =
-        [(&QUEUED_SILENT_AFTER.as_secs_f64(), FLOAT8), (&OUTBOX_CLAIM_ROWS_MAX, INT8)];
+    let params: [(&(dyn ToSql + Sync), _); 3] =
+        [(&QUEUED_SILENT_AFTER.as_secs_f64(), FLOAT8), (&OUTBOX_CLAIM_ROWS_MAX, INT8), (&QUEUE_HEAD_MAX, INT8)];
     client.execute_typed(sql, &params).await.map_err(from_postgres)
 }
 

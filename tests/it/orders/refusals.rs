@@ -104,3 +104,36 @@ async fn open_orders_of_one_buyer_are_counted_until_they_end() {
     assert_eq!(refusal(&client, &product, buyer, &quick(1)).await, None);
     database.finish_under_way().await;
 }
+
+/// The bound counts a buyer's latest orders, however long the history and whichever index a planner likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn open_orders_are_counted_behind_long_histories() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let tenant = store(&client).await;
+    let product = product(tenant, 1_000).insert(&mut client).await;
+    let many = buyers(20);
+    let sql = "with placed as (
+            insert into orders (id, tenant_id, product_id, product_key, buyer_id, state, reason, requested_numbers,
+                requested_quantity, fallback, idempotency_key, fingerprint, unit_price_minor, currency, hold_seconds,
+                queue_deadline, only_held_stock, version)
+            select uuidv7(), $1, $2, $4, ($3::uuid[])[1 + i % 20], 'rejected', 'sold-out', '{}', 1, 'reject', '00' || i,
+                decode(repeat('ab', 32), 'hex'), 100, 'EUR', 900, now(), false, 2
+            from generate_series(1, 40000) as i
+            returning id
+        )
+        insert into order_events (order_id, version, from_state, to_state, cause)
+        select id, 1, null, 'queued', 'test' from placed
+        union all select id, 2, 'queued', 'rejected', 'test' from placed";
+    client.execute(sql, &[&tenant, &product.described.id, &many, &product.key]).await.unwrap();
+    client.batch_execute("vacuum analyze orders").await.unwrap();
+    let app = database.app_client().await;
+    let mut refused = 0;
+    for _ in 0..30 {
+        let reason = refusal(&app, &product, many[7], &quick(1)).await;
+        assert!(reason.is_none_or(|reason| reason == Reason::TooManyOpenOrders), "{reason:?}");
+        refused += i64::from(reason.is_some());
+    }
+    assert_eq!(30 - refused, OPEN_ORDERS_MAX);
+    database.finish_under_way().await;
+}

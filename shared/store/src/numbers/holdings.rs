@@ -8,21 +8,22 @@ use uuid::Uuid;
 use crate::errors::from_postgres;
 use crate::findings::{NewFinding, record};
 use crate::numbers::locks::lock_holdings;
-use crate::rows::column;
+use crate::rows::{column, may_scan};
 use crate::types::{INT4, INT8, UUIDS};
 
 /// Buyers of a product whose holdings differ from a recount, `limit` at most. Looks at all of the product's orders.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_miscounted(client: &Client, product_key: i32, limit: i64) -> Result<Vec<Uuid>> {
+pub async fn find_miscounted(client: &mut Client, product_key: i32, limit: i64) -> Result<Vec<Uuid>> {
+    let tx = may_scan(client).await?;
     let sql = "select buyer_id from (
             select buyer_id, sum(cardinality(numbers))::int8 as held from orders
             where product_key = $1 and state in ('reserved', 'paying', 'paid') group by buyer_id) as recount
         full join (select buyer_id, held::int8 from buyer_holdings where product_key = $1 and held <> 0) as holdings
             using (buyer_id)
         where recount.held is distinct from holdings.held order by buyer_id limit $2";
-    let rows = client.query_typed(sql, &[(&product_key, INT4), (&limit, INT8)]).await.map_err(from_postgres)?;
+    let rows = tx.query_typed(sql, &[(&product_key, INT4), (&limit, INT8)]).await.map_err(from_postgres)?;
     rows.iter().map(|row| column(row, "buyer_id")).collect()
 }
 

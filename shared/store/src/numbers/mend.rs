@@ -116,7 +116,7 @@ async fn restore_rows(tx: &Transaction<'_>, product_key: i32, numbers: &[i32]) -
     let sql = "insert into taken_numbers (product_key, number, order_id)
         select distinct on (claimed.number) $1, claimed.number, o.id
         from holds h join orders o on o.id = any(h.order_ids) cross join lateral unnest(o.numbers) as claimed (number)
-        where h.product_key = $1 and o.state in ('reserved', 'paying') and claimed.number = any($2)
+        where h.product_key = $1 and o.state in ('reserved', 'paying') and o.numbers && $2 and claimed.number = any($2)
         order by claimed.number, o.created_at, o.id
         on conflict do nothing";
     tx.execute_typed(sql, &[(&product_key, INT4), (&numbers, INT4S)]).await.map_err(from_postgres)

@@ -4,7 +4,7 @@ use domain::Result;
 use tokio_postgres::Client;
 
 use crate::errors::from_postgres;
-use crate::rows::column;
+use crate::rows::{column, may_scan};
 use crate::types::INT4;
 
 /// Queued orders without a place in the queue, held ones that the sweep would not look at, and places in the queue of
@@ -25,12 +25,13 @@ const WRONG: &str = "unqueued as (
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn count_unlisted(client: &Client, product_key: i32) -> Result<i64> {
+pub async fn count_unlisted(client: &mut Client, product_key: i32) -> Result<i64> {
+    let tx = may_scan(client).await?;
     let sql = format!(
         "with {WRONG} select (select count(*) from unqueued) + (select count(*) from unlisted)
             + (select count(*) from surplus) as wrong"
     );
-    column(&client.query_typed_one(&sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?, "wrong")
+    column(&tx.query_typed_one(&sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?, "wrong")
 }
 
 /// Mends a product's lists; returns how many places were wrong. Safe while orders move: what is missing is added under
@@ -38,7 +39,8 @@ pub async fn count_unlisted(client: &Client, product_key: i32) -> Result<i64> {
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn relist(client: &Client, product_key: i32) -> Result<usize> {
+pub async fn relist(client: &mut Client, product_key: i32) -> Result<usize> {
+    let tx = may_scan(client).await?;
     let sql = format!(
         "with {WRONG}, missing as (
             select id, state, created_at, sweep_at from orders
@@ -56,7 +58,8 @@ pub async fn relist(client: &Client, product_key: i32) -> Result<usize> {
         )
         select from queued union all select from held union all select from dequeued"
     );
-    let rows = client.query_typed(&sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    let rows = tx.query_typed(&sql, &[(&product_key, INT4)]).await.map_err(from_postgres)?;
+    tx.commit().await.map_err(from_postgres)?;
     if !rows.is_empty() {
         tracing::error!(product.key = product_key, places = rows.len(), "lists of waiting orders were wrong");
     }

@@ -1,6 +1,6 @@
 //! Orders that waited past their deadline get an answer, whether or not a worker ever sees them.
 
-use domain::limits::{ORDERS_PER_SWEEP_MAX, QUEUE_DEADLINE};
+use domain::limits::{ORDERS_PER_SWEEP_MAX, QUEUE_DEADLINE, QUEUE_HEAD_MAX};
 use domain::{Reason, Result};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -15,8 +15,12 @@ use crate::types::{FLOAT8, INT8, TEXT};
 pub async fn reject_overdue(client: &Client) -> Result<u64> {
     let sql = "with due as (
             select late.id, late.sale_ended from products p cross join lateral (
-                select o.id, p.closes_at <= now() as sale_ended from order_queue q join orders o on o.id = q.order_id
-                where q.product_key = p.key and o.state = 'queued' and (p.closes_at <= now() or p.reserving = 'on'
+                select o.id, p.closes_at <= now() as sale_ended
+                from (
+                    select order_id, created_at from order_queue where product_key = p.key
+                    order by created_at, order_id limit $5) as q
+                join orders o on o.id = q.order_id
+                where o.state = 'queued' and (p.closes_at <= now() or p.reserving = 'on'
                     and greatest(o.queue_deadline, p.reserving_resumed_at + make_interval(secs => $4)) <= now())
                 order by q.created_at, q.order_id limit $1
                 for no key update of o skip locked) as late
@@ -31,11 +35,12 @@ pub async fn reject_overdue(client: &Client) -> Result<u64> {
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'queued', 'rejected', 'reconcile-orders' from changed";
-    let params: [(&(dyn ToSql + Sync), _); 4] = [
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
         (&ORDERS_PER_SWEEP_MAX, INT8),
         (&Reason::SaleEnded.code(), TEXT),
         (&Reason::QueuedTooLong.code(), TEXT),
         (&QUEUE_DEADLINE.as_secs_f64(), FLOAT8),
+        (&QUEUE_HEAD_MAX, INT8),
     ];
     client.execute_typed(sql, &params).await.map_err(from_postgres)
 }

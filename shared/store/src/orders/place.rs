@@ -60,8 +60,7 @@ pub enum Placed {
 
 /// Records an order and its outbox row if the sale allows it, judged by the database's clock.
 ///
-/// `published` are ids of outbox rows whose messages were sent; they are deleted by the same commit if the order is
-/// accepted. Rows that somebody else holds are skipped, the relay clears them.
+/// `published` are ids of outbox rows whose messages were sent; they are deleted by the same commit. Rows that somebody else holds are skipped, the relay clears them.
 ///
 /// # Errors
 /// Busy or fault from the database. After either the order may exist or not: the client's retry with the same key
@@ -163,7 +162,8 @@ async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>
             $3 < p.first_number or $4 >= p.first_number + p.number_count as outside,
             $5 > p.numbers_per_order_max or $5 > p.numbers_per_buyer_max as too_many_numbers,
             $6 <= (select count(*) from (
-                    select product_key, state from orders where buyer_id = $7 order by id desc limit $8) as latest
+                    select product_key, state from orders where buyer_id >= $7 and buyer_id <= $7
+                    order by buyer_id desc, id desc limit $8) as latest
                 where product_key = p.key and state in ('queued', 'reserved', 'paying', 'refunding')) as too_many_orders,
             not exists (select from number_chunks c where c.product_key = p.key and c.available + c.reserved > 0)
                 as sold_out
