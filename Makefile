@@ -41,6 +41,7 @@ lint: ## formatting, clippy, templates, Python
 	@$(LOCAL) tools deploy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p tests --test simulator --test cloud --locked -- -D warnings
 	$(DEPLOY)/cfn-lint template.yaml $(wildcard infra/*.yaml)
 	AWS_DEFAULT_REGION=us-east-1 $(DEPLOY)/sam validate --lint
 	$(DEPLOY)/ruff check local
