@@ -12,6 +12,7 @@ import pwd
 import secrets
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 from collections.abc import Mapping
@@ -195,9 +196,20 @@ def free_port(server: Server) -> int:
         return processes.require_free(server.port)
     first = server.port.number
     for number in range(first, min(first + NEXT_PORTS, 65536)):
-        if not processes.listening(number):
+        if bindable(number):
             return number
     raise Failure(f"No free port from {first} on. Choose another: {server.port.variable}=…")
+
+
+def bindable(number: int) -> bool:
+    """Whether a server can listen there: nobody does, and no outgoing connection has the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, number))
+        except OSError:
+            return False
+    return True
 
 
 def plain_environment() -> dict[str, str]:
