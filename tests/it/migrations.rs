@@ -14,7 +14,7 @@ const WAITING: &str = "select count(*) from pg_locks
 async fn a_migration_steps_back_from_a_lock() {
     let database = TestDatabase::new().await;
     let last = migrations::latest();
-    let again = format!("drop function place_order; delete from refinery_schema_history where version = {last}");
+    let again = format!("drop function read_order; delete from refinery_schema_history where version = {last}");
     database.owner().batch_execute(&again).await.unwrap();
     let reader = database.another_owner().await;
     reader.batch_execute("begin; lock table refinery_schema_history in share mode").await.unwrap();

@@ -135,7 +135,7 @@ pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&Sec
         alter role {APP_ROLE} set idle_in_transaction_session_timeout = {idle_ms};
         -- Storage is solid-state and what is hot is cached: an index look-up costs little more than the next page.
         alter role {APP_ROLE} set random_page_cost = 1.1;
-        -- A plan made while a table was small is kept by place_order and must be right at the peak a minute later.
+        -- A plan made while a table was small is kept by a function and must be right at the peak a minute later.
         alter role {APP_ROLE} set enable_seqscan = off;
         -- Statements are short; compiling one costs more than running it.
         alter role {APP_ROLE} set jit = off;

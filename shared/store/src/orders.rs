@@ -8,4 +8,4 @@ mod read;
 pub use cancel::{Cancelled, cancel};
 pub use overdue::reject_overdue;
 pub use place::{NewOrder, Placed, place, replay};
-pub use read::{Event, Order, Page, Place, find, history, list, place_in_queue};
+pub use read::{Event, Order, Page, Place, find, history, list};

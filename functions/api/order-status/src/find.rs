@@ -50,8 +50,7 @@ pub(crate) async fn read_order(
 async fn read(state: &State, buyer: Buyer, id: Uuid) -> domain::Result<OrderStatus> {
     let client = state.database.client().await?;
     let found = store::orders::find(&client, buyer.tenant_id, buyer.buyer_id, id).await?;
-    let order = found.ok_or(Reason::NotFound)?;
-    let place = store::orders::place_in_queue(&client, &order).await?;
+    let (order, place) = found.ok_or(Reason::NotFound)?;
     Ok(OrderStatus::new(order, place))
 }
 

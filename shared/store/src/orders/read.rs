@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
-use crate::types::{INT4, INT8, TIMESTAMPTZ, UUID};
+use crate::types::{FLOAT8, INT8, UUID};
 
 /// An order as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,18 +75,32 @@ const COLUMNS: &str =
     o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.reason, o.expires_at, o.cancel_requested_at, o.version,
     now() as read_at";
 
-/// A buyer's order.
+/// A buyer's order, and its place if it waits for a decision. The place is unknown in an order's first seconds: until
+/// every older order's insert has ended, it could still rise. One round trip, with a plan that stays with the
+/// connection: buyers ask again and again.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find(client: &Client, tenant_id: Uuid, buyer_id: Uuid, id: Uuid) -> Result<Option<Order>> {
-    let sql = format!(
-        "select {COLUMNS} from orders o join products p on p.id = o.product_id
-        where o.id = $1 and o.tenant_id = $2 and o.buyer_id = $3"
-    );
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&id, UUID), (&tenant_id, UUID), (&buyer_id, UUID)];
-    let row = client.query_typed_opt(&sql, &params).await.map_err(from_postgres)?;
-    row.as_ref().map(order_from).transpose()
+pub async fn find(
+    client: &Client,
+    tenant_id: Uuid,
+    buyer_id: Uuid,
+    id: Uuid,
+) -> Result<Option<(Order, Option<Place>)>> {
+    let sql = "select id, tenant_id, product_id, product_key, padding, buyer_id, state, requested_numbers,
+            requested_quantity, fallback, unit_price_minor, currency, total_minor, created_at, queue_deadline,
+            only_held_stock, numbers, lost_numbers, substitutes, suggestions, reason, expires_at, cancel_requested_at,
+            version, read_at, older, wait_seconds
+        from read_order($1, $2, $3, $4, $5)";
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&tenant_id, UUID),
+        (&buyer_id, UUID),
+        (&id, UUID),
+        (&PLACE_KNOWN_AFTER.as_secs_f64(), FLOAT8),
+        (&PLACE_COUNT_MAX, INT8),
+    ];
+    let row = client.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
+    row.as_ref().map(|row| Ok((order_from(row)?, place_from(row)?))).transpose()
 }
 
 /// Which orders of a buyer to list.
@@ -125,28 +139,9 @@ pub struct Place {
     pub estimate: Option<Duration>,
 }
 
-/// The place of a queued order, or none in its first seconds: until every older order's insert has ended, the place
-/// could still rise.
-///
-/// # Errors
-/// Busy or fault from the database.
-pub async fn place_in_queue(client: &Client, order: &Order) -> Result<Option<Place>> {
-    let age = Duration::try_from(order.read_at - order.created_at).unwrap_or_default();
-    if order.state != State::Queued || age < PLACE_KNOWN_AFTER {
-        return Ok(None);
-    }
-    let sql = "select (select count(*) from (
-                select from order_queue
-                where product_key = $1 and (created_at, order_id) < ($2, $3)
-                limit $4) as older) as older,
-            (select case when h.advance_per_second > 0.001
-                then extract(epoch from $2 - h.oldest_queued_at)::float8 / h.advance_per_second end
-            from queue_health h where h.product_key = $1) as seconds";
-    let params: [(&(dyn ToSql + Sync), _); 4] =
-        [(&order.product_key, INT4), (&order.created_at, TIMESTAMPTZ), (&order.id, UUID), (&PLACE_COUNT_MAX, INT8)];
-    let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
-    let older: i64 = column(&row, "older")?;
-    let seconds: Option<f64> = column(&row, "seconds")?;
+fn place_from(row: &Row) -> Result<Option<Place>> {
+    let Some(older) = column::<Option<i64>>(row, "older")? else { return Ok(None) };
+    let seconds: Option<f64> = column(row, "wait_seconds")?;
     let estimate = seconds.and_then(|s| Duration::try_from_secs_f64(s.max(1.0)).ok());
     Ok(Some(Place { position: older + 1, or_more: older == PLACE_COUNT_MAX, estimate }))
 }
