@@ -7,13 +7,15 @@ import os
 import shutil
 import subprocess
 
-from . import build, deploy, doctor, emulator, parameters, postgres, processes, tools
+from . import build, deploy, doctor, emulator, gateway, parameters, postgres, processes, tools
 from .settings import (
     API_PORT,
     CLOUD_PORT,
+    GATEWAY_PORT,
     HOME,
     LOGS,
     LOOPBACK,
+    SEALING_KEYS,
     SEEDED,
     STACK,
     TARGET,
@@ -21,6 +23,7 @@ from .settings import (
     api_url,
     aws_environment,
     cloud_url,
+    gateway_url,
     say,
 )
 
@@ -37,10 +40,13 @@ def up() -> None:
         # Now and not after minutes of building.
         processes.require_free(CLOUD_PORT)
         processes.require_free(API_PORT)
+        if not processes.find(gateway.NAME):
+            processes.require_free(GATEWAY_PORT)
     postgres.start(postgres.CLOUD)
     postgres.prepare_database()
     build.build()
     emulator.start()
+    gateway.start()
     deploy.deploy()
     if not (again and SEEDED.exists()):
         seed()
@@ -52,10 +58,15 @@ def require_same_ports() -> None:
     record = processes.find(emulator.NAME)
     if not record:
         return
-    there = (str(record["port"]), emulator.API_PORT_FILE.read_text())
-    if there != (str(CLOUD_PORT.number), str(API_PORT.number)):
+    there = [str(record["port"]), emulator.API_PORT_FILE.read_text()]
+    here = [str(CLOUD_PORT.number), str(API_PORT.number)]
+    payments = processes.find(gateway.NAME)
+    if payments:
+        there.append(str(payments["port"]))
+        here.append(str(GATEWAY_PORT.number))
+    if there != here:
         raise Failure(
-            f"The local cloud runs on ports {there[0]} and {there[1]}: `make down` before a move."
+            f"The local cloud runs on ports {', '.join(there)}: `make down` before a move."
         )
 
 
@@ -64,6 +75,7 @@ def environment() -> dict[str, str]:
     return (
         aws_environment()
         | deploy.queue_urls()
+        | gateway.environment()
         | {
             "TIRADA_LOCAL_CLOUD": "1",
             "TIRADA_STAGE": "local",
@@ -71,6 +83,7 @@ def environment() -> dict[str, str]:
             "TIRADA_DATABASE_URL": postgres.CLOUD.url(postgres.APP, postgres.DATABASE),
             "TIRADA_OWNER_DATABASE_URL": postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE),
             "TIRADA_TOKEN_ISSUER": deploy.stack("Parameters").get("TokenIssuer", ""),
+            "TIRADA_SEALING_KEYS": parameters.compact(SEALING_KEYS),
         }
     )
 
@@ -96,6 +109,7 @@ def describe() -> None:
     product = f"{api_url()}/v1/products/{seeded['product']}"
     print(f"API       {api_url()}")
     print(f"AWS       {cloud_url()}")
+    print(f"Gateway   {gateway_url()}")
     print(f"Postgres  {postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE)}")
     print(f"Store     {seeded['store']}")
     print("\nA buyer's token, and what to do with it:\n")
@@ -125,6 +139,7 @@ def down() -> None:
         name
         for name, was_running in (
             ("AWS emulator", emulator.stop()),
+            ("payment gateway", gateway.stop()),
             ("Postgres", postgres.stop(postgres.CLOUD)),
             ("test Postgres", postgres.stop(postgres.TEST)),
             ("bench Postgres", postgres.stop(postgres.BENCH)),
@@ -139,9 +154,10 @@ def down() -> None:
 
 def status() -> int:
     """One line per process; exit status 1 if the local cloud is not up."""
-    for name in (emulator.NAME, postgres.CLOUD.name, postgres.TEST.name):
+    for name in (emulator.NAME, gateway.NAME, postgres.CLOUD.name, postgres.TEST.name):
         record = processes.find(name)
         running = f"pid {record['pid']}, {LOOPBACK}:{record['port']}" if record else "not running"
         print(f"{name:14} {running}")
     print(f"logs           {os.path.relpath(LOGS)}")
-    return 0 if processes.find(emulator.NAME) and processes.find(postgres.CLOUD.name) else 1
+    needed = (emulator.NAME, gateway.NAME, postgres.CLOUD.name)
+    return 0 if all(processes.find(name) for name in needed) else 1

@@ -11,8 +11,8 @@ import json
 import platform
 from pathlib import Path
 
-from . import postgres
-from .settings import ROOT, TOKEN_KEYS
+from . import gateway, postgres
+from .settings import ROOT, SEALING_KEYS, TOKEN_KEYS
 
 LOCAL = ROOT / "target" / "parameters.local.yaml"
 AWS = ROOT / "target" / "parameters.yaml"
@@ -28,10 +28,17 @@ def write_local() -> None:
         "DatabaseUrl": database.url(postgres.APP, postgres.DATABASE),
         "OwnerDatabaseUrl": database.url(postgres.OWNER, postgres.DATABASE),
         "AppPassword": database.password(postgres.APP),
-        "TokenKeys": json.dumps(json.loads(TOKEN_KEYS.read_text()), separators=(",", ":")),
+        "TokenKeys": compact(TOKEN_KEYS),
+        "SealingKeys": compact(SEALING_KEYS),
+        "SandboxUrl": gateway.sandbox_url(),
     }
     LOCAL.parent.mkdir(exist_ok=True)
     postgres.write_private(LOCAL, json.dumps(values, indent=2) + "\n")
+
+
+def compact(path: Path) -> str:
+    """A JSON file in one line without spaces."""
+    return json.dumps(json.loads(path.read_text()), separators=(",", ":"))
 
 
 def write_aws() -> None:

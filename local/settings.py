@@ -6,6 +6,7 @@ Owns names, never processes. Every port can be moved by an environment variable.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,9 @@ LOGS = HOME / "logs"
 STATE = HOME / "state.json"
 SEEDED = HOME / "seeded.json"
 STACK = HOME / "stack.json"
+TEMPLATE = ROOT / "template.yaml"
 TOKEN_KEYS = ROOT / "shared" / "edge" / "development" / "jwks.json"
+SEALING_KEYS = ROOT / "shared" / "edge" / "development" / "sealing-keys.json"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BOOTSTRAPS = ROOT / "target" / "lambda"
 
@@ -24,18 +27,10 @@ LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
 CI = bool(os.environ.get("CI"))
 
-FUNCTIONS = (
-    "catalog",
-    "orders",
-    "order-status",
-    "reserve-numbers",
-    "release-numbers",
-    "expire-reservations",
-    "reconcile-orders",
-    "migrate",
-)
+# Those of the template, named as their packages.
+FUNCTIONS = tuple(re.findall(r"CodeUri: target/lambda/([\w-]+)", TEMPLATE.read_text()))
 # Packages whose binaries are run on this machine and never in AWS: the operator's `tirada`, and
-# `seed` and `opening`.
+# `seed`, `opening` and `fake-gateway`.
 TOOLS = ("operator", "tests")
 
 
@@ -67,6 +62,7 @@ class Port:
 
 CLOUD_PORT = Port("TIRADA_CLOUD_PORT", 4566)
 API_PORT = Port("TIRADA_API_PORT", 4567)
+GATEWAY_PORT = Port("TIRADA_GATEWAY_PORT", 4568)
 POSTGRES_PORT = Port("TIRADA_POSTGRES_PORT", 54320)
 TEST_POSTGRES_PORT = Port("TIRADA_TEST_POSTGRES_PORT", 54321)
 BENCH_POSTGRES_PORT = Port("TIRADA_BENCH_POSTGRES_PORT", 54322)
@@ -80,6 +76,11 @@ def cloud_url() -> str:
 def api_url() -> str:
     """Tirada's own API, as a buyer's browser would see it."""
     return f"http://{LOOPBACK}:{API_PORT.number}"
+
+
+def gateway_url() -> str:
+    """The pretended payment gateway, as a buyer's browser would see it."""
+    return f"http://{LOOPBACK}:{GATEWAY_PORT.number}"
 
 
 def aws_environment() -> dict[str, str]:

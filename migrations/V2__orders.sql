@@ -30,6 +30,7 @@ create table orders (
     lost_numbers integer[],
     substitutes integer[],
     suggestions integer[],
+    given_up integer[],
     constraint orders_pkey primary key (id),
     constraint orders_idempotency_key_unique unique (tenant_id, buyer_id, idempotency_key),
     constraint orders_state_known check (
@@ -50,7 +51,8 @@ comment on table orders is 'One buyer''s order of numbers of one product. Only d
 comment on column orders.product_id is 'No foreign key: it would lock the product''s row once per order. place_order copies both ids from that row, and no role may delete a product.';
 comment on column orders.product_key is 'Copied from the product, for narrow indexes.';
 comment on column orders.only_held_stock is 'At acceptance no number was free, some were only held: it gets numbers if holds run out in time.';
-comment on column orders.numbers is 'Numbers the order got. Kept after release: taken_numbers says who owns them now.';
+comment on column orders.numbers is 'Numbers the order got. Kept after release, and when given up: taken_numbers says who owns them now.';
+comment on column orders.given_up is 'Those of its numbers that went back to stock after they were paid; null = none. While its state owns numbers, it owns the others.';
 comment on column orders.lost_numbers is 'Exact numbers that others had; null = none, as in the next two.';
 comment on column orders.queue_deadline is 'After it a queued order is rejected instead of served.';
 comment on column orders.expires_at is 'End of the hold. It alone says whether the order may still be paid.';
@@ -106,7 +108,7 @@ create table outbox (
     created_at timestamptz not null default now(),
     next_attempt_at timestamptz not null,
     constraint outbox_pkey primary key (id),
-    constraint outbox_queue_known check (queue in ('reserve-numbers', 'release-numbers'))
+    constraint outbox_queue_known check (queue in ('reserve-numbers', 'release-numbers', 'settle-payment'))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 comment on table outbox is 'Messages that a commit owes to a queue. A row leaves when its message was sent, or is no longer needed.';
 create index outbox_due on outbox (next_attempt_at);

@@ -28,6 +28,7 @@ create function read_order(
     lost_numbers integer[],
     substitutes integer[],
     suggestions integer[],
+    given_up integer[],
     reason text,
     expires_at timestamptz,
     cancel_requested_at timestamptz,
@@ -41,7 +42,7 @@ begin
     return query
         select o.id, o.tenant_id, o.product_id, o.product_key, p.padding, o.buyer_id, o.state, o.requested_numbers,
             o.requested_quantity, o.fallback, o.unit_price_minor, o.currency, o.total_minor, o.created_at,
-            o.queue_deadline, o.only_held_stock, o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.reason,
+            o.queue_deadline, o.only_held_stock, o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.given_up, o.reason,
             o.expires_at, o.cancel_requested_at, o.version, now(), place.older, place.wait_seconds
         from orders o
         join products p on p.id = o.product_id

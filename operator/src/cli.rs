@@ -1,5 +1,7 @@
 //! The command line.
 
+mod money;
+
 use std::ops::RangeInclusive;
 
 use clap::{Args, Parser, Subcommand};
@@ -7,6 +9,10 @@ use domain::messages::Queue;
 use uuid::Uuid;
 
 use crate::numbers::parse_numbers;
+
+pub(crate) use money::{
+    CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -84,6 +90,34 @@ pub(crate) enum Command {
         /// Products at most
         #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=10_000))]
         limit: u16,
+    },
+    /// Credentials of stores at payment gateways; never shown
+    Gateway {
+        #[command(subcommand)]
+        act: GatewayAct,
+    },
+    /// Change how a product is sold
+    Product {
+        #[command(subcommand)]
+        act: ProductAct,
+    },
+    /// Book cash or a bank transfer that has paid for an order
+    ///
+    /// The product must list the gateway manual. An open payment of the buyer's is called off first. Run it again as
+    /// often as you like: an order is booked once.
+    Pay(PayArgs),
+    /// Give money back
+    ///
+    /// The gateway is asked within a minute; `payments` shows what it answered.
+    Refund {
+        #[command(subcommand)]
+        act: RefundAct,
+    },
+    /// Show an order's payments, refunds and disputes
+    Payments {
+        /// The order
+        #[arg(value_name = "ID")]
+        order: Uuid,
     },
     /// Show how queues, outbox and auditor are doing
     ///
@@ -172,7 +206,7 @@ pub(crate) struct Numbers(pub(crate) Vec<RangeInclusive<i32>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArgs {
-    /// The queue: reserve-numbers or release-numbers
+    /// The queue: reserve-numbers, release-numbers or settle-payment
     #[arg(value_parser = queue)]
     pub(crate) queue: Queue,
     /// Messages at most
@@ -188,7 +222,7 @@ pub(crate) struct RedriveArgs {
 
 fn queue(name: &str) -> Result<Queue, String> {
     let names: Vec<_> = Queue::ALL.iter().map(|queue| queue.name()).collect();
-    Queue::from_name(name).ok_or_else(|| format!("the queues are {}", names.join(" and ")))
+    Queue::from_name(name).ok_or_else(|| format!("the queues are {}", names.join(", ")))
 }
 
 fn reason(text: &str) -> Result<String, String> {
@@ -202,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(line: &str) -> Result<Cli, clap::Error> {
+    pub(super) fn parse(line: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(std::iter::once("tirada").chain(line.split(' ')))
     }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use domain::{Error, Reason};
+use edge::ConfigError;
 use serde_json::json;
 
 /// Why a command ended early.
@@ -73,10 +74,19 @@ impl Failure {
     }
 }
 
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let kind = match error {
-            Error::Rejected(reason) => return Self::refused(format!("{} ({})", reason.title(), reason.code())),
+            Error::Rejected(reason) => {
+                let kind = if reason == Reason::Busy { Kind::Busy } else { Kind::Refused };
+                return Self { kind, text: format!("{} ({})", reason.title(), reason.code()) };
+            }
             Error::Busy(_) => Kind::Busy,
             Error::Fault(_) => Kind::Fault,
         };
@@ -94,9 +104,10 @@ mod tests {
             Failure::usage("x").code(),
             Failure::from(Error::from(Reason::NotFound)).code(),
             Failure::from(Error::busy("x")).code(),
+            Failure::from(Error::from(Reason::Busy)).code(),
             Failure::from(Error::fault("x")).code(),
         ];
-        assert_eq!(codes, [2, 3, 4, 5]);
+        assert_eq!(codes, [2, 3, 4, 4, 5]);
     }
 
     #[test]

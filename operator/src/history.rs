@@ -8,7 +8,7 @@ use store::orders::{Event, Order};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::output::{Output, instant, or_dash, table};
+use crate::output::{Output, instant, minor, or_dash, table};
 
 /// `tirada order`
 pub(crate) async fn show(client: &Client, id: Uuid) -> Result<Output, Failure> {
@@ -22,7 +22,7 @@ pub(crate) async fn show(client: &Client, id: Uuid) -> Result<Output, Failure> {
 }
 
 fn facts(order: &Order) -> Vec<[String; 2]> {
-    let minor = |minor: i64| format!("{minor} {} (minor units)", order.currency);
+    let minor = |amount: i64| minor(amount, &order.currency);
     let requested = format!(
         "{} and {} random, else {}",
         list(&order.requested_numbers, order.padding),
@@ -51,7 +51,7 @@ fn facts(order: &Order) -> Vec<[String; 2]> {
     facts.into_iter().map(|(name, value)| [name.to_owned(), value]).collect()
 }
 
-fn list(numbers: &[i32], padding: i16) -> String {
+pub(crate) fn list(numbers: &[i32], padding: i16) -> String {
     if numbers.is_empty() {
         return "none".into();
     }

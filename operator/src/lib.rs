@@ -4,15 +4,20 @@
 //! work, so that no command can break a lock order or an invariant. Results go to standard output, everything else
 //! to standard error.
 
+mod accounts;
 mod cli;
 mod confirm;
 mod failure;
 mod history;
+mod money;
 mod numbers;
 mod output;
+mod pay;
+mod policy;
 mod products;
 mod queues;
 mod redrive;
+mod refunds;
 mod repair;
 mod sqs;
 mod switches;
@@ -23,13 +28,14 @@ pub use output::Output;
 
 use cli::Command;
 use confirm::Confirm;
+use edge::Environment;
 use store::{Client, Database, Settings};
 
-/// Does what the command line asks.
+/// Does what the command line asks. Of the environment, where queues and gateways are and the keys that seal.
 ///
 /// # Errors
 /// [`Failure`], with the exit code that goes with it.
-pub async fn run(cli: Cli) -> Result<Output, Failure> {
+pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure> {
     let Cli { database_url, yes, command, .. } = cli;
     let confirm = Confirm { yes };
     let client = || connect(database_url.as_deref());
@@ -41,16 +47,25 @@ pub async fn run(cli: Cli) -> Result<Output, Failure> {
         Command::Order { order } => history::show(&client().await?, order).await,
         Command::Numbers { act } => numbers::change(&mut client().await?, act).await,
         Command::Products { store, limit } => products::list(&client().await?, store.as_deref(), limit).await,
-        Command::Queues => queues::show(&client().await?).await,
-        Command::Redrive(args) => redrive::redrive(args).await,
+        Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
+        Command::Product { act } => policy::change(&client().await?, act).await,
+        Command::Pay(args) => pay::book(database(database_url.as_deref())?, args, environment).await,
+        Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,
+        Command::Payments { order } => money::show(&client().await?, order).await,
+        Command::Queues => queues::show(&client().await?, environment).await,
+        Command::Redrive(args) => redrive::redrive(args, environment).await,
     }
 }
 
 async fn connect(url: Option<&str>) -> Result<Client, Failure> {
+    Ok(database(url)?.client().await?)
+}
+
+fn database(url: Option<&str>) -> Result<Database, Failure> {
     let missing = || Failure::usage("name the database with --database-url or TIRADA_DATABASE_URL");
     let url = url.filter(|url| !url.is_empty()).ok_or_else(missing)?;
     let settings = Settings::from_url(url).map_err(|_| {
         Failure::usage("the database URL cannot be read; it looks like postgres://user:password@host:5432/tirada")
     })?;
-    Ok(Database::new(settings)?.client().await?)
+    Ok(Database::new(settings)?)
 }

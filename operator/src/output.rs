@@ -77,6 +77,11 @@ pub(crate) fn age(age: Option<Duration>) -> String {
     }
 }
 
+/// An amount in the smallest units of its currency.
+pub(crate) fn minor(amount_minor: i64, currency: &str) -> String {
+    format!("{amount_minor} {currency} (minor units)")
+}
+
 /// What is there, or a dash.
 pub(crate) fn or_dash<T: std::fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "-".into(), |value| value.to_string())

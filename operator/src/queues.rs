@@ -22,12 +22,12 @@ struct Depths {
 }
 
 /// `tirada queues`
-pub(crate) async fn show(client: &Client) -> Result<Output, Failure> {
+pub(crate) async fn show(client: &Client, environment: &Environment) -> Result<Output, Failure> {
     let queues = list_queues(client, LINES_MAX).await?;
     let outbox = list_outbox(client).await?;
     let findings = list_open(client, None, LINES_MAX).await?;
     let findings_open = count_open(client).await?;
-    let depths = depths().await?;
+    let depths = depths(environment).await?;
     let text = [
         table(["PRODUCT", "NAME", "QUEUED", "OLDEST", "PACE", "MEASURED"], queues.iter().map(queue_row).collect()),
         table(
@@ -45,9 +45,8 @@ pub(crate) async fn show(client: &Client) -> Result<Output, Failure> {
     Ok(Output::new(text, json))
 }
 
-async fn depths() -> Result<Vec<Depths>, Failure> {
-    let environment = Environment::process();
-    let urls = Queue::ALL.map(|queue| (queue, sqs::urls(queue, &environment)));
+async fn depths(environment: &Environment) -> Result<Vec<Depths>, Failure> {
+    let urls = Queue::ALL.map(|queue| (queue, sqs::urls(queue, environment)));
     // Credentials are looked for only where there is something to ask.
     let asks = urls.iter().any(|(_, urls)| urls.iter().any(Option::is_some));
     let client = if asks { Some(sqs::client().await) } else { None };

@@ -37,8 +37,8 @@ struct Moved {
 }
 
 /// `tirada redrive`
-pub(crate) async fn redrive(args: RedriveArgs) -> Result<Output, Failure> {
-    let [from_queue, from_dlq] = sqs::urls(args.queue, &Environment::process());
+pub(crate) async fn redrive(args: RedriveArgs, environment: &Environment) -> Result<Output, Failure> {
+    let [from_queue, from_dlq] = sqs::urls(args.queue, environment);
     let [queue_variable, dlq_variable] = sqs::variables(args.queue);
     let missing = |flag: &str, variable: &str| Failure::usage(format!("name the queue with {flag} or {variable}"));
     let queue_url = args.queue_url.or(from_queue).ok_or_else(|| missing("--queue-url", &queue_variable))?;

@@ -5,9 +5,16 @@ mod requests;
 mod schedules;
 mod sqs;
 
+use cashier::Cashier;
 use domain::catalog::{Money, NewProduct, Range};
-use serde_json::Value;
+use domain::payments::Gateway;
+use edge::Stage;
+use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys, context};
+use gateways::{Endpoints, Gateways};
+use serde_json::{Value, json};
 use store::orders::{NewOrder, Placed, place};
+use store::payments::save_account;
+use tests::gateway::{Account, Dialect, FakeGateway};
 use tests::seed::exact;
 use tests::{TestDatabase, files};
 use uuid::{Uuid, uuid};
@@ -22,6 +29,7 @@ const ORDERS: [Uuid; 3] = [
 ];
 const STORE: &str = "tirada-demo";
 const BUYER: Uuid = uuid!("01995b20-0000-7000-8000-000000000001");
+const WEBHOOK_SECRET: &str = "whsec_events";
 
 fn event(name: &str) -> Value {
     serde_json::from_str(&files::read(format!("events/{name}.json"))).unwrap()
@@ -66,13 +74,31 @@ async fn as_named() -> (TestDatabase, store::catalog::Product) {
     (database, product)
 }
 
+/// A pretended gateway where the store has an account, and who asks it.
+async fn gateway(database: &TestDatabase) -> (FakeGateway, Cashier) {
+    let (gateway, key) = (FakeGateway::start().await, "sk_test_events");
+    gateway.add_account(Account {
+        dialect: Dialect::Stripe,
+        key: key.into(),
+        webhook_url: String::new(),
+        webhook_secret: WEBHOOK_SECRET.into(),
+    });
+    let credentials = json!({ "secret_key": key, "webhook_secrets": [WEBHOOK_SECRET] }).to_string();
+    let keys = SealingKeys::from_json(DEVELOPMENT_KEYS, Stage::Local).unwrap();
+    let sealed = keys.seal(&context(TENANT, Gateway::Stripe), credentials.as_bytes()).unwrap();
+    save_account(&database.app_client().await, TENANT, Gateway::Stripe, &sealed).await.unwrap();
+    database.owner().execute("update products set gateways = '{stripe}'", &[]).await.unwrap();
+    let endpoints = Endpoints { stripe: gateway.url(Dialect::Stripe), ..Endpoints::default() };
+    (gateway, Cashier::new(database.app(1), Gateways::new(endpoints).unwrap(), keys))
+}
+
 #[test]
 fn every_file_is_tested_by_one_of_these() {
     let known = ["http-", "sqs-", "scheduler-", "cloudformation-"];
     for name in names("") {
         assert_eq!(known.iter().filter(|prefix| name.starts_with(**prefix)).count(), 1, "{name}");
     }
-    for (prefix, least) in known.into_iter().zip([11, 4, 2, 3]) {
+    for (prefix, least) in known.into_iter().zip([14, 6, 2, 3]) {
         assert!(names(prefix).len() >= least, "{prefix}");
     }
 }

@@ -11,64 +11,22 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tests::files;
-use tests::template::{Resource, Template};
+use tests::template::{Template, pascal};
 
 /// The application's template.
 fn application() -> Template {
     Template::read("template.yaml")
 }
 
-fn functions(template: &Template) -> impl Iterator<Item = Function<'_>> {
-    template.of_type("AWS::Serverless::Function").map(Function)
-}
-
-/// A function of the template.
-#[derive(Clone, Copy)]
-struct Function<'a>(Resource<'a>);
-
-impl<'a> Function<'a> {
-    /// Its name: the folder of its build.
-    fn name(self) -> &'a str {
-        self.0.get("/CodeUri").as_str().unwrap().strip_prefix("target/lambda/").unwrap()
-    }
-
-    fn variables(self) -> &'a serde_json::Map<String, Value> {
-        self.0.get("/Environment/Variables").as_object().unwrap()
-    }
-
-    /// Its SQS event, if it is a worker.
-    fn messages(self) -> Option<Resource<'a>> {
-        let events = self.0.get("/Events").as_object()?;
-        events.iter().map(|(id, whole)| Resource { id, whole }).find(|event| event.whole["Type"] == "SQS")
-    }
-
-    /// Its schedule, if it is a job.
-    fn schedule(self) -> Option<Resource<'a>> {
-        let events = self.0.get("/Events").as_object()?;
-        events.iter().map(|(id, whole)| Resource { id, whole }).find(|event| event.whole["Type"] == "ScheduleV2")
-    }
-
-    fn kind(self) -> edge::Kind {
-        let worker = self.messages().is_some() || self.schedule().is_some();
-        if worker { edge::Kind::Worker } else { edge::Kind::Http }
-    }
-}
-
-/// `reserve-numbers` as a logical id.
-fn pascal(name: &str) -> String {
-    let word = |word: &str| word[..1].to_uppercase() + &word[1..];
-    name.split('-').map(word).collect()
-}
-
 #[test]
 fn every_function_has_a_package_and_the_other_way_round() {
     let template = application();
-    let deployed: BTreeSet<String> = functions(&template).map(|function| function.name().to_owned()).collect();
+    let deployed: BTreeSet<String> = template.functions().map(|function| function.name().to_owned()).collect();
     let mains = files::rust().into_iter().filter(|path| path.starts_with("functions") && path.ends_with("src/main.rs"));
     let folder =
         |path: std::path::PathBuf| path.ancestors().nth(2).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     assert_eq!(deployed, mains.map(folder).collect());
-    for function in functions(&template) {
+    for function in template.functions() {
         let name = function.name();
         assert_eq!(function.0.id, pascal(name));
         assert_eq!(*function.0.get("/FunctionName"), json!({ "Fn::Sub": format!("${{AWS::StackName}}-{name}") }));
@@ -78,7 +36,7 @@ fn every_function_has_a_package_and_the_other_way_round() {
 #[test]
 fn all_connections_together_fit_into_the_database() {
     let template = application();
-    let reserved: u64 = functions(&template).map(|function| function.0.number("/ReservedConcurrentExecutions")).sum();
+    let reserved: u64 = template.functions().map(|function| function.0.number("/ReservedConcurrentExecutions")).sum();
     let parameter = &template.0["Parameters"]["DatabaseConnectionsMax"];
     assert_eq!(parameter["MinValue"], reserved, "the smallest database that CloudFormation accepts");
     assert_eq!(parameter["Default"], reserved);
@@ -93,7 +51,7 @@ fn all_connections_together_fit_into_the_database() {
 fn every_function_has_a_role_and_a_log_group_of_its_own() {
     let template = application();
     assert_eq!(template.0["Globals"]["Function"]["LoggingConfig"]["LogFormat"], "JSON");
-    for function in functions(&template) {
+    for function in template.functions() {
         let (id, name) = (function.0.id, function.name());
         assert_eq!(*function.0.get("/Role"), json!({ "Fn::GetAtt": [format!("{id}Role"), "Arn"] }));
         let logs = function.0.get("/LoggingConfig/LogGroup")["Ref"].as_str().unwrap();
@@ -117,7 +75,7 @@ fn traffic_enters_by_the_alias_after_the_migration() {
     assert_eq!(*migration.get("/MigrationsHash"), json!({ "Ref": "MigrationsHash" }), "or an update would not run it");
     let migrate = template.resource("Migrate");
     assert!(migration.number("/ServiceTimeout") > migrate.number("/Timeout"), "our own answer comes first");
-    for function in functions(&template).filter(|function| function.name() != "migrate") {
+    for function in template.functions().filter(|function| function.name() != "migrate") {
         assert_eq!(function.0.whole["DependsOn"], "DatabaseMigration", "{}", function.0.id);
         assert_eq!(*function.0.get("/AutoPublishAlias"), json!("live"), "{}", function.0.id);
         assert_eq!(*function.0.get("/AutoPublishAliasAllProperties"), json!(true), "{}", function.0.id);
@@ -136,7 +94,7 @@ fn traffic_enters_by_the_alias_after_the_migration() {
 fn schedules_are_bounded_and_named_after_the_stack() {
     let template = application();
     let mut jobs = 0;
-    for function in functions(&template) {
+    for function in template.functions() {
         let Some(schedule) = function.schedule() else { continue };
         jobs += 1;
         let name = function.name();

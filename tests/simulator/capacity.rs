@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::messages::{OrderMessage, Queue};
 use tests::http::Answer;
 use tests::look;
 use tests::simulator::{HttpRequest, Setup, Shopper, World, code, wish};
@@ -15,16 +16,6 @@ const CONNECTIONS: &str =
     "select count(*) from pg_stat_activity where datname = current_database() and usename = 'tirada_app'";
 /// Server connections of the tests' PgBouncer.
 const POOLED: usize = 6;
-/// Every function that holds connections.
-const FUNCTIONS: [&str; 7] = [
-    "catalog",
-    "orders",
-    "order-status",
-    "reserve-numbers",
-    "release-numbers",
-    "expire-reservations",
-    "reconcile-orders",
-];
 
 /// Fault 17: the database lets nobody else in. Who cannot be served is told so at once, with a time to come back;
 /// everybody is served afterwards.
@@ -100,22 +91,29 @@ async fn the_pooler_has_no_connection_left() {
 async fn every_function_at_its_concurrency() {
     let world = World::start(Setup::default()).await;
     let product = world.product(10_000).await;
-    let concurrency = |name: &&str| i64::try_from(world.function(name).settings().concurrency).unwrap();
-    let cap: i64 = FUNCTIONS.iter().map(concurrency).sum();
+    let cap: usize = world.functions().map(|function| function.settings().concurrency).sum();
+    let cap = i64::try_from(cap).unwrap();
     // Statements take long enough to meet each other.
     world.proxy.delay(Duration::from_millis(15), Duration::from_millis(15));
     world.mapping("reserve-numbers").set(|polling| (polling.batch_max, polling.window) = (4, Duration::ZERO));
     world.mapping("release-numbers").set(|polling| (polling.batch_max, polling.window) = (2, Duration::ZERO));
+    world.mapping("settle-payment").set(|polling| polling.batch_max = 2);
     world.run();
     let mut crowd = JoinSet::new();
     for _ in 0..60 {
-        let (shopper, gateway, id) = (world.shopper(&product), world.gateway.clone(), product.described.id);
+        let (shopper, gateway, sqs) = (world.shopper(&product), world.gateway.clone(), world.sqs.clone());
+        let (id, tenant_id) = (product.described.id, product.described.tenant_id);
         crowd.spawn(async move {
             for round in 0..3 {
                 let order = shopper.place(id, &wish(&[], 2, "reject")).await.unwrap();
                 let path = format!("/v1/products/{id}/availability");
                 gateway.send(HttpRequest { method: "GET", path, ..HttpRequest::default() }).await;
                 shopper.follow(order).await.unwrap();
+                // Nobody is asked for money: the store has no account, which the functions learn from the database.
+                shopper.try_pay(order, &order.to_string(), "card").await;
+                let path = "/v1/webhooks/stripe/nobody".into();
+                gateway.send(HttpRequest { method: "POST", path, ..HttpRequest::default() }).await;
+                sqs.put(Queue::SettlePayment, &OrderMessage::new(order, id, tenant_id));
                 if round % 2 == 0 {
                     assert!(shopper.cancel(order).await);
                 }
@@ -136,7 +134,8 @@ async fn every_function_at_its_concurrency() {
             () = tokio::time::sleep(Duration::from_millis(10)) => {}
         }
     }
-    let throttled = ["catalog", "orders", "order-status"].map(|name| world.function(name).counts().throttles);
+    let http = ["catalog", "orders", "order-status", "payments", "payment-webhook"];
+    let throttled = http.map(|name| world.function(name).counts().throttles);
     assert!(throttled.iter().all(|throttles| *throttles > 0), "at their concurrency: {throttled:?}");
     assert!(most * 10 >= cap * 8, "only {most} of {cap} connections: that proves little");
     world.finish(BOUND).await;

@@ -38,16 +38,21 @@ fn failed(answer: &Value) -> BTreeSet<&str> {
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap()).collect()
 }
 
-/// What no worker can serve: not JSON, not a message, an unknown version, an unknown order, an unknown product.
-fn poison(product: &Product, order: Uuid) -> BTreeSet<String> {
+/// What no worker can serve: not JSON, not a message, an unknown version, an unknown order, and for those who look at
+/// the product first, an unknown product.
+fn poison(product: &Product, order: Uuid) -> impl Fn(Queue) -> BTreeSet<String> {
     let good = message(product, order);
-    BTreeSet::from([
+    let for_all = BTreeSet::from([
         "{".to_owned(),
         r#"{"v":1,"order_id":7}"#.to_owned(),
         good.body().replace(r#""v":1"#, r#""v":9"#),
         message(product, Uuid::now_v7()).body(),
-        OrderMessage { product_id: Uuid::now_v7(), ..good }.body(),
-    ])
+    ]);
+    let product = OrderMessage { product_id: Uuid::now_v7(), ..good }.body();
+    move |queue| {
+        let product = (queue != Queue::SettlePayment).then(|| product.clone());
+        for_all.iter().cloned().chain(product).collect()
+    }
 }
 
 /// Fault 8: poison in a batch. Only it is reported, its neighbours are served by that very batch; only it dies.
@@ -61,22 +66,26 @@ async fn poison_dies_alone() {
         orders.push(shopper.place(product.described.id, &wish(&[number], 0, "reject")).await.unwrap());
     }
     let poison = poison(&product, orders[0]);
-    let put = |queue| poison.iter().for_each(|body| world.sqs.put_body(queue, body.clone(), Uuid::nil().to_string()));
+    let put = |queue| {
+        poison(queue).into_iter().for_each(|body| world.sqs.put_body(queue, body, Uuid::nil().to_string()));
+    };
     put(Queue::ReserveNumbers);
-    assert_eq!(serve(&world, Queue::ReserveNumbers).await, poison);
+    assert_eq!(serve(&world, Queue::ReserveNumbers).await, poison(Queue::ReserveNumbers));
     assert_eq!(look::count(&world.database, RESERVED).await, 8);
     for order in &orders[..4] {
         assert!(shopper.cancel(*order).await);
     }
     put(Queue::ReleaseNumbers);
-    assert_eq!(serve(&world, Queue::ReleaseNumbers).await, poison);
+    assert_eq!(serve(&world, Queue::ReleaseNumbers).await, poison(Queue::ReleaseNumbers));
     assert_eq!(look::taken(&world.database, &product).await, 4);
+    put(Queue::SettlePayment);
+    assert_eq!(serve(&world, Queue::SettlePayment).await, poison(Queue::SettlePayment));
     world.run();
-    let is_over = async || Queue::ALL.iter().all(|queue| world.sqs.dead(*queue).len() >= poison.len());
+    let is_over = async || Queue::ALL.iter().all(|queue| world.sqs.dead(*queue).len() >= poison(*queue).len());
     world.until("the poison is dead", BOUND, is_over).await;
     world.drain(BOUND).await;
     for queue in Queue::ALL {
-        assert_eq!(world.sqs.dead(queue).into_iter().collect::<BTreeSet<_>>(), poison);
+        assert_eq!(world.sqs.dead(queue).into_iter().collect::<BTreeSet<_>>(), poison(queue));
         assert_eq!(world.function(queue.name()).counts().crashes, 0);
     }
     world.finish_with_dead().await;

@@ -17,7 +17,6 @@ use crate::crowd::Crowd;
 
 const BOUND: Duration = Duration::from_secs(60);
 const RESERVED: &str = "select count(*) from orders where state = 'reserved'";
-const WORKERS: [&str; 2] = ["reserve-numbers", "release-numbers"];
 /// Time in the queues runs ten times as fast, so that trying again costs next to nothing of it.
 const SCALE: f64 = 10.0;
 
@@ -54,11 +53,11 @@ fn waits(world: &World) -> Vec<u64> {
 
 /// Nobody lost its process over it: what could not be done was answered so.
 fn assert_nobody_crashed(world: &World) {
-    for name in WORKERS.into_iter().chain(["orders", "order-status", "reconcile-orders", "expire-reservations"]) {
-        let counts = world.function(name).counts();
-        assert_eq!((counts.crashes, counts.timeouts), (0, 0), "{name}");
+    for function in world.functions() {
+        let counts = function.counts();
+        assert_eq!((counts.crashes, counts.timeouts), (0, 0), "{}", function.name());
     }
-    for name in WORKERS {
+    for name in Queue::ALL.map(Queue::name) {
         assert_eq!(world.function(name).counts().errors, 0, "{name} reports message by message");
     }
 }

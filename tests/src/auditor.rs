@@ -4,7 +4,9 @@
 //! changes in the domain must be changed here as well, on purpose.
 
 mod history;
+mod ledger;
 mod lists;
+mod money;
 mod numbers;
 mod orders;
 mod rest;
@@ -15,6 +17,7 @@ use tokio_postgres::{Client, IsolationLevel, Transaction};
 use uuid::Uuid;
 
 use crate::TestDatabase;
+use crate::gateway::Ledger;
 
 /// Whether work may still be under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub async fn findings_in(client: &mut Client, expect: Expect) -> Vec<String> {
     orders::check(&facts, &mut findings);
     history::check(&tx, &facts, &mut findings).await;
     lists::check(&tx, &mut findings).await;
+    money::check(&tx, &facts, expect, &mut findings).await;
     if expect == Expect::Rest {
         rest::check(&tx, &mut findings).await;
     }
@@ -49,6 +53,13 @@ pub async fn findings_in(client: &mut Client, expect: Expect) -> Vec<String> {
 /// Panics unless everything is right and at rest.
 pub async fn assert_clean(database: &TestDatabase) {
     assert_none(&findings(database, Expect::Rest).await);
+}
+
+/// Panics unless everything is right and at rest, and a gateway's ledger says the same about the money.
+pub async fn assert_balanced(database: &TestDatabase, ledger: &Ledger) {
+    let mut findings = findings(database, Expect::Rest).await;
+    ledger::check(&database.another_owner().await, ledger, &mut findings).await;
+    assert_none(&findings);
 }
 
 /// Panics unless everything is right; orders may be under way.
@@ -62,7 +73,8 @@ fn assert_none(findings: &[String]) {
 }
 
 /// States in which an order owns its numbers, with the word of its rows.
-const OWNING: [(&str, &str); 3] = [("reserved", "reserved"), ("paying", "reserved"), ("paid", "paid")];
+const OWNING: [(&str, &str); 4] =
+    [("reserved", "reserved"), ("paying", "reserved"), ("paid", "paid"), ("refunding", "paid")];
 
 struct Facts {
     products: HashMap<i32, Product>,
@@ -78,6 +90,7 @@ struct Product {
     first: i32,
     count: i32,
     per_buyer_max: i32,
+    keeps_disputed: bool,
 }
 
 struct Chunk {
@@ -108,6 +121,7 @@ struct Order {
     numbers: Vec<i32>,
     lost: Vec<i32>,
     substitutes: Vec<i32>,
+    given_up: Vec<i32>,
     reason: Option<String>,
     unit_price: i64,
     total: Option<i64>,
@@ -115,6 +129,12 @@ struct Order {
 }
 
 impl Order {
+    /// Numbers that are taken in its name.
+    fn owned(&self) -> impl Iterator<Item = i32> + '_ {
+        let owns = self.owns().is_some();
+        self.numbers.iter().copied().filter(move |number| owns && !self.given_up.contains(number))
+    }
+
     fn owns(&self) -> Option<&'static str> {
         OWNING.iter().find(|(state, _)| *state == self.state).map(|(_, kind)| *kind)
     }
@@ -130,14 +150,16 @@ impl Taken {
 impl Facts {
     async fn load(tx: &Transaction<'_>) -> Self {
         let rows = |sql| async move { tx.query(sql, &[]).await.expect(sql) };
-        let products =
-            rows("select key, id, tenant_id, first_number, number_count, numbers_per_buyer_max from products");
+        let products = rows(
+            "select key, id, tenant_id, first_number, number_count, numbers_per_buyer_max, keeps_disputed from products",
+        );
         let chunks =
             rows("select product_key, chunk, bits, size, available, reserved, paid, blocked from number_chunks");
         let taken = rows("select product_key, number, order_id from taken_numbers");
         let orders = rows(
             "select id, tenant_id, product_id, product_key, buyer_id, state, requested_numbers, requested_quantity,
-                fallback, numbers, lost_numbers, substitutes, reason, unit_price_minor, total_minor, version from orders",
+                fallback, numbers, lost_numbers, substitutes, reason, unit_price_minor, total_minor, version, given_up
+            from orders",
         );
         let holdings = rows("select product_key, buyer_id, held from buyer_holdings");
         let product = |r: &tokio_postgres::Row| Product {
@@ -146,6 +168,7 @@ impl Facts {
             first: r.get(3),
             count: r.get(4),
             per_buyer_max: r.get(5),
+            keeps_disputed: r.get(6),
         };
         Self {
             products: products.await.iter().map(|r| (r.get(0), product(r))).collect(),
@@ -184,5 +207,6 @@ fn order_from(r: &tokio_postgres::Row) -> Order {
         unit_price: r.get(13),
         total: r.get(14),
         version: r.get(15),
+        given_up: r.get::<_, Option<_>>(16).unwrap_or_default(),
     }
 }

@@ -10,6 +10,8 @@ use store::Database;
 use store::catalog::Product;
 use uuid::Uuid;
 
+use cashier::Cashier;
+
 use crate::TestDatabase;
 use crate::queue::{Queues, Settings, drain};
 
@@ -21,6 +23,7 @@ pub struct Chain {
     /// The queues.
     pub queues: Arc<Queues>,
     database: Database,
+    cashier: Option<Cashier>,
     workers: usize,
     batch_max: usize,
 }
@@ -30,12 +33,24 @@ impl Chain {
     #[must_use]
     pub fn new(database: &TestDatabase, workers: usize, batch_max: usize, seed: u64) -> Self {
         let queues = Arc::new(Queues::new(Settings::default(), seed));
-        Self { queues, database: database.app(workers), workers, batch_max }
+        Self { queues, database: database.app(workers), cashier: None, workers, batch_max }
+    }
+
+    /// With somebody who asks gateways, so that the settling worker can run.
+    #[must_use]
+    pub fn with_cashier(mut self, cashier: Cashier) -> Self {
+        self.cashier = Some(cashier);
+        self
     }
 
     /// Sends the reservation worker a message about an order.
     pub fn put(&self, product: &Product, order_id: Uuid) {
         self.queues.put(Queue::ReserveNumbers, &message(product, order_id));
+    }
+
+    /// Sends the settling worker a message about an order.
+    pub fn put_settle(&self, product: &Product, order_id: Uuid) {
+        self.queues.put(Queue::SettlePayment, &message(product, order_id));
     }
 
     /// Sends the release worker a message about an order.
@@ -69,6 +84,18 @@ impl Chain {
             async move { release_numbers::handle(&state, event, Deadline::after(BUDGET)).await }
         };
         drain(&self.queues, Queue::ReleaseNumbers, self.workers, self.batch_max, handle).await;
+    }
+
+    /// Runs the settling worker until its queue is empty.
+    pub async fn settle(&self) {
+        let queue = Arc::clone(&self.queues) as Arc<dyn MessageQueue>;
+        let cashier = self.cashier.clone().expect("a cashier");
+        let state = Arc::new(settle_payment::State::new(self.database.clone(), cashier, queue));
+        let handle = move |event| {
+            let state = Arc::clone(&state);
+            async move { settle_payment::handle(&state, event, Deadline::after(BUDGET)).await }
+        };
+        drain(&self.queues, Queue::SettlePayment, self.workers, self.batch_max, handle).await;
     }
 
     /// Runs the reconciler once.

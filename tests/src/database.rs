@@ -113,6 +113,16 @@ impl TestDatabase {
         }
     }
 
+    /// Where a program of the functions' role connects to, for TIRADA_DATABASE_URL.
+    #[must_use]
+    pub fn app_location(&self) -> String {
+        let (host, port) = match self.upstream() {
+            Upstream::Tcp(host, port) => (host, port),
+            Upstream::Unix(_) => panic!("the server has no port"),
+        };
+        format!("postgres://{}:{APP_PASSWORD}@{host}:{port}/{}", store::migrations::APP_ROLE, self.name)
+    }
+
     pub(crate) fn app_config(&self) -> Config {
         let mut config = self.pooler.as_ref().map_or_else(|| self.server.clone(), Pooler::config);
         config.dbname(&self.name).user(store::migrations::APP_ROLE).password(APP_PASSWORD);

@@ -8,6 +8,7 @@ use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::request::Builder;
 use axum::http::{HeaderMap, Request};
+use cashier::Cashier;
 use edge::Stage;
 use edge::auth::{TokenKeys, development};
 use edge::http::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
@@ -30,6 +31,19 @@ pub struct Api(Router);
 #[must_use]
 pub fn orders(database: Database, queue: Arc<dyn MessageQueue>) -> Api {
     Api(edge::http::service(orders::router(orders::State::new(database, keys(), queue))))
+}
+
+/// An environment of `payments`.
+#[must_use]
+pub fn payments(database: Database, cashier: Cashier) -> Api {
+    Api(edge::http::service(payments::router(payments::State::new(database, keys(), cashier))))
+}
+
+/// An environment of `payment-webhook`.
+#[must_use]
+pub fn payment_webhook(database: Database, cashier: Cashier, queue: Arc<dyn MessageQueue>) -> Api {
+    let state = payment_webhook::State::new(database, cashier, queue);
+    Api(edge::http::service(payment_webhook::router(state)))
 }
 
 /// An environment of `order-status`.
@@ -61,6 +75,15 @@ impl Api {
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
+    /// Serves on a free port of the loopback interface, for those who come from outside this process.
+    pub async fn serve(&self) -> Serving {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let router = self.0.clone();
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Serving { address, task }
+    }
+
     /// Completes a request and sends it.
     pub async fn send(&self, request: Builder, body: impl Into<Body>) -> Answer {
         self.call(request.body(body.into()).unwrap()).await
@@ -69,6 +92,19 @@ impl Api {
     /// GET without a token.
     pub async fn get(&self, path: &str) -> Answer {
         self.send(ask("GET", path), "").await
+    }
+}
+
+/// A server, until it is dropped.
+pub struct Serving {
+    /// `127.0.0.1` and the port.
+    pub address: String,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
@@ -192,6 +228,12 @@ impl Buyer {
     pub async fn cancel(&self, api: &Api, order_id: Uuid, key: &str) -> Answer {
         let request = self.ask("POST", &format!("/v1/orders/{order_id}/cancellations"));
         api.send(request.header(IDEMPOTENCY_KEY, key), "").await
+    }
+
+    /// Pays an order under a key.
+    pub async fn pay(&self, api: &Api, order_id: Uuid, key: &str, body: impl Into<Body>) -> Answer {
+        let request = self.ask("POST", &format!("/v1/orders/{order_id}/payments"));
+        api.send(request.header(IDEMPOTENCY_KEY, key).header(CONTENT_TYPE, "application/json"), body).await
     }
 
     /// Reads an order.

@@ -10,6 +10,7 @@ pub mod auditor;
 pub mod chain;
 pub mod database;
 pub mod files;
+pub mod gateway;
 pub mod http;
 pub mod look;
 pub mod queue;
@@ -18,6 +19,7 @@ pub mod seed;
 pub mod server;
 pub mod simulator;
 pub mod template;
+pub mod till;
 pub mod writes;
 
 pub use database::TestDatabase;

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use domain::catalog::{Money, NewProduct, Range};
-use domain::orders::{Fallback, Request};
+use domain::orders::{Fallback, Request, State};
+use domain::payments::{AttemptState, Method, Observed};
 use futures::stream::{self, StreamExt};
 use store::Database;
 use store::catalog::{self, Product};
 use store::idempotency::Scope;
 use store::orders::{Cancelled, NewOrder, Placed, place};
+use store::payments::{Answer, NewAttempt, Started, record, start};
 use tokio_postgres::Client;
 use uuid::Uuid;
+
+use crate::{TestDatabase, look};
 
 /// A new store; its id.
 pub async fn store(client: &Client) -> Uuid {
@@ -63,6 +67,13 @@ impl ProductBuilder {
     #[must_use]
     pub const fn per_order(mut self, numbers: i32) -> Self {
         self.0.numbers_per_order_max = numbers;
+        self
+    }
+
+    /// Price of one number, minor units, and its currency.
+    #[must_use]
+    pub fn price(mut self, minor: i64, currency: &str) -> Self {
+        self.0.price = Money { minor, currency: currency.into() };
         self
     }
 
@@ -129,6 +140,38 @@ pub async fn orders(database: &Database, product: &Product, wishes: &[(Uuid, Req
         async move { order(&database.client().await.unwrap(), product, buyer_id, &request).await }
     };
     stream::iter(wishes.iter().map(place)).buffered(at_once).collect().await
+}
+
+/// Pays an order in cash, as staff would book it.
+pub async fn pay_in_cash(database: &TestDatabase, product: &Product, order_id: Uuid) {
+    let sql = "update products set gateways = array_append(array_remove(gateways, 'manual'), 'manual') where id = $1";
+    database.owner().execute(sql, &[&product.described.id]).await.unwrap();
+    let new = NewAttempt {
+        id: Uuid::now_v7(),
+        tenant_id: product.described.tenant_id,
+        buyer_id: None,
+        order_id,
+        method: Method::Manual,
+        return_url: None,
+        key: "cash",
+    };
+    let mut client = database.app_client().await;
+    let Started::New(attempt) = start(&mut client, &new).await.unwrap() else { panic!("it is being paid") };
+    let paid = Observed {
+        payment_id: format!("manual-{}", attempt.id),
+        attempt_id: Some(attempt.id),
+        state: AttemptState::Captured,
+        amount_minor: attempt.amount_minor,
+        currency: attempt.currency.clone(),
+        captured_minor: attempt.amount_minor,
+        refunded_minor: 0,
+        decline_code: None,
+        instructions: None,
+        refunds: Vec::new(),
+        disputes: Vec::new(),
+    };
+    record(&mut client, attempt.id, Answer::Observed(&paid)).await.unwrap();
+    assert_eq!(look::order(database, order_id).await.state, State::Paid);
 }
 
 /// Cancels a buyer's order, under a key of its own.

@@ -19,7 +19,7 @@ mod schedule;
 mod shopper;
 mod signals;
 mod sqs;
-mod time;
+pub mod time;
 mod world;
 
 pub use function::{Counts, Function, Gate, Settings as FunctionSettings, bootstrap};

@@ -1,9 +1,12 @@
 //! CloudFormation templates as JSON: `!Ref X` reads as `{"Ref": "X"}`, `!GetAtt A.B` as `{"Fn::GetAtt": ["A", "B"]}`.
 
+mod functions;
+
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 
 use crate::files;
+pub use functions::Function;
 
 /// A template of this repository.
 #[derive(Debug, Clone)]
@@ -60,6 +63,12 @@ impl<'a> Resource<'a> {
         let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
         number.unwrap_or_else(|| panic!("{}{pointer} is {value}", self.id))
     }
+}
+
+/// `reserve-numbers` as a logical id.
+#[must_use]
+pub fn pascal(name: &str) -> String {
+    name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
 /// Every object inside a value, the value itself included.

@@ -137,6 +137,20 @@ reasons! {
     QueuedTooLong = "queued-too-long", "The order waited too long in the queue";
     /// The sale ended while the order waited.
     SaleEnded = "sale-ended", "The sale ended before the order was served";
+    /// Too little of the hold is left to start a payment.
+    HoldExpired = "hold-expired", "The time to pay is over";
+    /// The product cannot be paid that way.
+    MethodUnavailable = "method-unavailable", "The order cannot be paid that way";
+    /// The gateway has not said what became of another payment of the order.
+    PaymentInFlight = "payment-in-flight", "Another payment of the order is in progress";
+    /// The gateway refused the payment.
+    PaymentDeclined = "payment-declined", "The payment was declined";
+    /// The order has been tried to be paid too often.
+    TooManyAttempts = "too-many-attempts", "The order has been tried to be paid too often";
+    /// The gateway takes no payment from us.
+    GatewayUnavailable = "gateway-unavailable", "The payment gateway does not work at the moment";
+    /// A webhook whose signature is missing, wrong or old.
+    BadSignature = "bad-signature", "The signature is not valid";
     /// A local time that the clocks skip.
     TimeSkipped = "time-skipped", "The local time does not exist on that day";
     /// A product field that is frozen after the first accepted order, or an opening that has passed.

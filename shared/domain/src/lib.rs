@@ -9,6 +9,7 @@ pub mod limits;
 pub mod messages;
 pub mod numbers;
 pub mod orders;
+pub mod payments;
 pub mod schedule;
 
 pub use errors::{Error, Reason, Result};

@@ -140,6 +140,63 @@ pub const FINDINGS_KEPT: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// Rows that one pruning statement deletes.
 pub const ROWS_PER_PRUNE_MAX: i64 = 5_000;
 
+/// What must be left of a hold for a payment to be started: longer than a gateway is given to answer.
+pub const PAYMENT_MARGIN: Duration = Duration::from_secs(10);
+
+/// Attempts to pay one order. More would only test cards.
+pub const ATTEMPTS_PER_ORDER_MAX: i16 = 20;
+
+/// How long the request that made an attempt may take before others ask the gateway about it.
+pub const CREATE_UNANSWERED_FOR: Duration = Duration::from_secs(30);
+
+/// How long a gateway surely remembers an idempotency key. Stripe prunes them after 24 h.
+pub const KEY_KEPT_FOR: Duration = Duration::from_secs(20 * 3_600);
+
+/// First wait until an open attempt, or a refund under way, is looked at although nobody told us anything.
+pub const LOOK_AFTER: Duration = Duration::from_secs(30);
+
+/// Longest wait between two such looks.
+pub const LOOK_BACKOFF_MAX: Duration = Duration::from_secs(600);
+
+/// First wait until a captured payment is looked at for refunds and disputes that nobody told us about.
+pub const LOOK_AFTER_CAPTURE: Duration = Duration::from_secs(24 * 3_600);
+
+/// First wait until an attempt that ended unpaid is looked at for money that came all the same.
+pub const LOOK_AFTER_CLOSED: Duration = Duration::from_secs(900);
+
+/// Looks at an attempt that ended unpaid: with growing distance they cover about ten days.
+pub const CLOSED_LOOKS_MAX: i16 = 10;
+
+/// Looks at a refund without an answer after which, if the gateway does not list it either, it is asked for under
+/// another key: by then no request under the old one can still be under way.
+pub const REFUND_KEY_LOOKS_MAX: i16 = 3;
+
+/// Attempts, refunds or events that one pass of the reconciler owes a look.
+pub const LOOKS_PER_PASS_MAX: i64 = 500;
+
+/// How long an event may stay unprocessed before its message is owed again.
+pub const INBOX_GRACE: Duration = Duration::from_secs(30);
+
+/// How long processed events are kept, to know repetitions. Gateways repeat for three days.
+pub const INBOX_KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// Orders that one settling worker has under way at once.
+pub const SETTLED_AT_ONCE: usize = 5;
+
+/// What a request gives a gateway to answer. Less than `REQUEST_BUDGET`, so that the buyer is told what is known.
+pub const GATEWAY_BUDGET: Duration = Duration::from_secs(6);
+
+/// How long opened credentials are kept in memory, and of how many stores.
+pub const ACCOUNTS_REMEMBERED_FOR: Duration = Duration::from_secs(60);
+/// See [`ACCOUNTS_REMEMBERED_FOR`].
+pub const ACCOUNTS_REMEMBERED_MAX: usize = 1_000;
+
+/// Longest address that a gateway sends a buyer back to, in bytes.
+pub const RETURN_URL_BYTES_MAX: usize = 500;
+
+/// Largest webhook, in bytes.
+pub const WEBHOOK_BYTES_MAX: usize = 64 * 1_024;
+
 // Timeouts, from the inside out. Each is shorter than what encloses it, or the outer one would cut an inner one
 // short and leave its outcome unknown. `edge::config` checks the chain at start-up.
 

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::payments::Gateway;
+
 /// Queues, named after their consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Queue {
@@ -11,11 +13,13 @@ pub enum Queue {
     ReserveNumbers,
     /// Orders whose numbers go back to stock.
     ReleaseNumbers,
+    /// Orders whose money has something to settle, and events of gateways.
+    SettlePayment,
 }
 
 impl Queue {
     /// Every queue.
-    pub const ALL: [Self; 2] = [Self::ReserveNumbers, Self::ReleaseNumbers];
+    pub const ALL: [Self; 3] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment];
 
     /// The name of the queue, which is the name of its worker.
     #[must_use]
@@ -23,6 +27,7 @@ impl Queue {
         match self {
             Self::ReserveNumbers => "reserve-numbers",
             Self::ReleaseNumbers => "release-numbers",
+            Self::SettlePayment => "settle-payment",
         }
     }
 
@@ -36,7 +41,16 @@ impl Queue {
 /// The version that this code writes.
 pub const VERSION: u32 = 1;
 
-/// A message about one order; the same shape for every queue so far.
+/// A message of a queue.
+pub trait Message: Sized + Clone {
+    /// Reads a message body.
+    ///
+    /// # Errors
+    /// [`MessageError`] when it is not JSON of this shape or of another version.
+    fn parse(body: &str) -> Result<Self, MessageError>;
+}
+
+/// A message about one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderMessage {
     /// Version of the shape.
@@ -67,22 +81,6 @@ impl OrderMessage {
         Self { v: VERSION, order_id, product_id, tenant_id }
     }
 
-    /// Reads a message body.
-    ///
-    /// # Errors
-    /// [`MessageError`] when it is not JSON of this shape or of another version.
-    pub fn parse(body: &str) -> Result<Self, MessageError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
-        let Version { v } = serde_json::from_str(body)?;
-        if v != VERSION {
-            return Err(MessageError::UnknownVersion(v));
-        }
-        Ok(serde_json::from_str(body)?)
-    }
-
     /// The message body.
     #[must_use]
     pub fn body(&self) -> String {
@@ -91,6 +89,67 @@ impl OrderMessage {
             self.v, self.order_id, self.product_id, self.tenant_id
         )
     }
+}
+
+impl Message for OrderMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        check_version(body)?;
+        Ok(serde_json::from_str(body)?)
+    }
+}
+
+/// A message about something that a gateway told us.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventMessage {
+    /// Version of the shape.
+    pub v: u32,
+    /// The store, also the message group for fair queueing.
+    pub tenant_id: Uuid,
+    /// Its gateway.
+    pub gateway: Gateway,
+    /// The gateway's id of the event.
+    pub event_id: String,
+}
+
+impl EventMessage {
+    /// A message of the current version.
+    #[must_use]
+    pub fn new(tenant_id: Uuid, gateway: Gateway, event_id: &str) -> Self {
+        Self { v: VERSION, tenant_id, gateway, event_id: event_id.to_owned() }
+    }
+}
+
+/// What the queue of `settle-payment` carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettleMessage {
+    /// An order whose money has something to settle.
+    Order(OrderMessage),
+    /// Something that a gateway told us.
+    Event(EventMessage),
+}
+
+impl Message for SettleMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        #[derive(Deserialize)]
+        struct Kind {
+            event_id: Option<serde::de::IgnoredAny>,
+        }
+        check_version(body)?;
+        let Kind { event_id } = serde_json::from_str(body)?;
+        Ok(match event_id {
+            Some(_) => Self::Event(serde_json::from_str(body)?),
+            None => Self::Order(serde_json::from_str(body)?),
+        })
+    }
+}
+
+fn check_version(body: &str) -> Result<(), MessageError> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    let Version { v } = serde_json::from_str(body)?;
+    if v == VERSION { Ok(()) } else { Err(MessageError::UnknownVersion(v)) }
 }
 
 #[cfg(test)]
@@ -103,6 +162,16 @@ mod tests {
         assert_eq!(OrderMessage::parse(&message.body()).unwrap(), message);
         let newer = message.body().replace('{', r#"{"priority":{"a":[1]},"#);
         assert_eq!(OrderMessage::parse(&newer).unwrap(), message);
+    }
+
+    #[test]
+    fn a_settling_message_is_about_an_order_or_an_event() {
+        let order = OrderMessage::new(Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        assert_eq!(SettleMessage::parse(&order.body()).unwrap(), SettleMessage::Order(order));
+        let event = EventMessage::new(Uuid::from_u128(3), Gateway::Stripe, "evt_1");
+        let body = serde_json::to_string(&event).unwrap();
+        assert_eq!(SettleMessage::parse(&body).unwrap(), SettleMessage::Event(event));
+        assert!(SettleMessage::parse(&body.replace("stripe", "unheard-of")).is_err());
     }
 
     #[test]

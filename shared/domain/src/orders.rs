@@ -50,6 +50,7 @@ pub const TRANSITIONS: &[(State, State)] = &[
     (Refunding, Refunded),
     (Expired, Paid),
     (Expired, Refunding),
+    (Cancelled, Refunding),
 ];
 
 impl State {
@@ -90,10 +91,10 @@ impl State {
         matches!(self, Paid | Rejected | Cancelled | Expired | Refunded)
     }
 
-    /// Whether numbers are taken in the order's name.
+    /// Whether numbers are taken in the order's name: all that it has not given up.
     #[must_use]
     pub const fn owns_numbers(self) -> bool {
-        matches!(self, Reserved | Paying | Paid)
+        matches!(self, Reserved | Paying | Paid | Refunding)
     }
 }
 

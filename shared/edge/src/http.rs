@@ -22,7 +22,7 @@ use lambda_http::Context;
 use tracing::Instrument;
 use uuid::Uuid;
 
-pub use body::{JsonBody, PathParams, QueryParams};
+pub use body::{JsonBody, PathParams, QueryParams, RawBody};
 pub use buyer::BuyerAuth;
 pub use conditional::{cacheable, cacheable_json, is_unmodified, not_modified};
 pub use idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IdempotencyKey};

@@ -162,19 +162,21 @@ impl Problem {
 fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
     use Reason as R;
     match reason {
-        R::KeyMissing => (StatusCode::BAD_REQUEST, None),
+        R::KeyMissing | R::BadSignature => (StatusCode::BAD_REQUEST, None),
         R::Unauthorized => (StatusCode::UNAUTHORIZED, None),
+        R::PaymentDeclined => (StatusCode::PAYMENT_REQUIRED, None),
         R::NotFound => (StatusCode::NOT_FOUND, None),
         R::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, None),
         R::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, None),
         R::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, None),
         // Send something else.
-        R::Invalid | R::OutOfRange | R::LimitExceeded | R::KeyReused | R::TimeSkipped => {
+        R::Invalid | R::OutOfRange | R::LimitExceeded | R::KeyReused | R::TimeSkipped | R::MethodUnavailable => {
             (StatusCode::UNPROCESSABLE_ENTITY, None)
         }
         // Send the same again, soon.
         R::KeyInFlight | R::Busy => (StatusCode::CONFLICT, Some(1)),
-        R::NotOpen => (StatusCode::CONFLICT, Some(5)),
+        R::NotOpen | R::PaymentInFlight => (StatusCode::CONFLICT, Some(5)),
+        R::GatewayUnavailable => (StatusCode::SERVICE_UNAVAILABLE, Some(5)),
         R::TooEarly => (StatusCode::TOO_MANY_REQUESTS, Some(2)),
         R::QueueFull => (StatusCode::SERVICE_UNAVAILABLE, Some(10)),
         R::SalesPaused => (StatusCode::SERVICE_UNAVAILABLE, Some(30)),
@@ -185,6 +187,8 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         | R::NumbersTaken
         | R::TooManyOpenOrders
         | R::WrongState
+        | R::HoldExpired
+        | R::TooManyAttempts
         | R::QueuedTooLong
         | R::ReservingHalted
         | R::Frozen => (StatusCode::CONFLICT, None),

@@ -5,7 +5,7 @@ mod client;
 use std::time::Duration;
 
 use domain::Result;
-use domain::messages::{OrderMessage, Queue};
+use domain::messages::{EventMessage, OrderMessage, Queue};
 use futures::future::BoxFuture;
 
 pub use client::SqsQueue;
@@ -22,6 +22,14 @@ pub struct Outgoing {
 impl From<&OrderMessage> for Outgoing {
     fn from(message: &OrderMessage) -> Self {
         Self { body: message.body(), group: message.tenant_id.to_string() }
+    }
+}
+
+impl From<&EventMessage> for Outgoing {
+    fn from(message: &EventMessage) -> Self {
+        // A struct of plain fields has a JSON form.
+        let body = serde_json::to_string(message).unwrap_or_default();
+        Self { body, group: message.tenant_id.to_string() }
     }
 }
 

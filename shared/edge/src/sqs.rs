@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use domain::limits::{DEADLINE_MARGIN, RETRY_BACKOFF_MAX, RETRY_BACKOFF_MIN, STATEMENT_TIMEOUT};
-use domain::messages::{OrderMessage, Queue};
+use domain::messages::{Message, OrderMessage, Queue};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 
@@ -28,7 +28,7 @@ const _: () = assert!(
 
 /// A message that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct Record<M = OrderMessage> {
     /// SQS's id of the message. A message sent twice has two.
     pub message_id: String,
     /// How often it has been received, this time included.
@@ -36,7 +36,7 @@ pub struct Record {
     /// The fair-queueing group it was sent under.
     pub group: Option<String>,
     /// What it says.
-    pub message: OrderMessage,
+    pub message: M,
 }
 
 /// What became of a record.
@@ -64,7 +64,7 @@ impl Outcome {
 ///
 /// # Errors
 /// A record that was not done has no message id, so that it cannot be reported alone: the whole batch must come again.
-pub async fn run_batch<W, F>(
+pub async fn run_batch<M, W, F>(
     queues: &dyn MessageQueue,
     queue: Queue,
     event: SqsEvent,
@@ -72,11 +72,12 @@ pub async fn run_batch<W, F>(
     work: W,
 ) -> Result<SqsBatchResponse, lambda_runtime::Error>
 where
-    W: FnOnce(Vec<Record>, Deadline) -> F,
+    M: Message,
+    W: FnOnce(Vec<Record<M>>, Deadline) -> F,
     F: Future<Output = Vec<Outcome>>,
 {
-    let read: Vec<Result<Record, Outcome>> = event.records.iter().map(read).collect();
-    let records: Vec<Record> = read.iter().filter_map(|read| read.as_ref().ok().cloned()).collect();
+    let read: Vec<Result<Record<M>, Outcome>> = event.records.iter().map(read).collect();
+    let records: Vec<Record<M>> = read.iter().filter_map(|read| read.as_ref().ok().cloned()).collect();
     let mut worked = worked(queue, records, deadline, work).await.into_iter();
     let outcomes: Vec<Outcome> = read
         .into_iter()
@@ -87,11 +88,11 @@ where
 }
 
 /// Reads a record, or says what becomes of it unread. A panic is tried again: unlike a bad body it may be ours.
-fn read(record: &SqsMessage) -> Result<Record, Outcome> {
+fn read<M: Message>(record: &SqsMessage) -> Result<Record<M>, Outcome> {
     let id = record.message_id.as_deref().unwrap_or_default();
     let parsed = caught_sync(|| {
         fail::fail_point!("sqs.record");
-        OrderMessage::parse(record.body.as_deref().unwrap_or_default())
+        M::parse(record.body.as_deref().unwrap_or_default())
     });
     match parsed {
         Ok(Ok(message)) => Ok(Record {
@@ -113,9 +114,9 @@ fn receive_count(record: &SqsMessage) -> u32 {
 }
 
 /// The worker's outcomes, or none of them if it panicked or was too slow.
-async fn worked<W, F>(queue: Queue, records: Vec<Record>, deadline: Deadline, work: W) -> Vec<Outcome>
+async fn worked<M, W, F>(queue: Queue, records: Vec<Record<M>>, deadline: Deadline, work: W) -> Vec<Outcome>
 where
-    W: FnOnce(Vec<Record>, Deadline) -> F,
+    W: FnOnce(Vec<Record<M>>, Deadline) -> F,
     F: Future<Output = Vec<Outcome>>,
 {
     if records.is_empty() {

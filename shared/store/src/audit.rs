@@ -164,6 +164,7 @@ async fn check_owners(client: &Client, product_key: i32, range: Range, chunk: i3
         from taken_numbers t left join orders o on o.id = t.order_id
         where t.product_key = $1 and t.number between $2 and $3 and t.order_id is not null
             and (o.id is null or o.product_key <> t.product_key or not t.number = any(o.numbers)
+                or t.number = any(o.given_up)
                 or o.state not in ('reserved', 'paying', 'paid', 'refunding'))";
     let first = range.chunk_first(chunk);
     let last = first + range.chunk_size(chunk) - 1;
@@ -180,11 +181,12 @@ async fn check_owners(client: &Client, product_key: i32, range: Range, chunk: i3
 /// I1, the other way: every order in a state that owns numbers owns all of its list. A thousand orders per statement.
 async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>> {
     let sql = "with page as (
-            select id, state, numbers, version, total_minor, unit_price_minor from orders
+            select id, state, numbers, given_up, version, total_minor, unit_price_minor from orders
             where product_key = $1 and ($2::uuid is null or id > $2) order by id limit 1000
         )
         select count(*) as seen, max(id::text)::uuid as last,
-            count(*) filter (where state in ('reserved', 'paying', 'paid') and cardinality(numbers) <> (
+            count(*) filter (where state in ('reserved', 'paying', 'paid', 'refunding')
+                and cardinality(numbers) - coalesce(cardinality(given_up), 0) <> (
                 select count(*) from taken_numbers t
                 where t.product_key = $1 and t.number = any(page.numbers) and t.order_id = page.id)) as owners,
             count(*) filter (where version <> (select count(*) from order_events e where e.order_id = page.id)

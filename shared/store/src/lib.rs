@@ -3,7 +3,7 @@
 //! Owns the SQL, the lock order and the translation of database errors. Knows nothing of HTTP, SQS or AWS.
 //!
 //! Every writer locks in one order: orders (ascending id), number_chunks (ascending), buyer_holdings (ascending
-//! buyer), taken_numbers, outbox. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
+//! buyer), taken_numbers, payment_attempts, refunds, outbox. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
 //! RDS Proxy pins a session for them.
 
 pub mod audit;
@@ -16,6 +16,7 @@ pub mod migrations;
 pub mod numbers;
 pub mod orders;
 pub mod outbox;
+pub mod payments;
 mod pool;
 pub mod prune;
 mod rows;

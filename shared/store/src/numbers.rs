@@ -13,12 +13,15 @@ mod writes;
 
 pub use block::{block, unblock};
 pub use holdings::{find_miscounted, recount};
+pub(crate) use locks::{lock_chunks, lock_holdings};
 pub(crate) use mend::describe;
+pub(crate) use mend::repair;
 pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
 pub use release::release;
 pub use reserve::{Decided, Group, Served, reserve};
-pub use sweep::{Sweep, find_due_products, sweep, sweep_lag};
+pub use sweep::{Sweep, find_due_products, release_due, sweep, sweep_lag};
 pub use waiting::{count_unlisted, relist};
+pub(crate) use writes::{add_to_holdings, delete_taken, expect, insert_taken, update_chunks};
 
 use domain::Error;
 use uuid::Uuid;

@@ -78,6 +78,7 @@ pub async fn delete_needless(client: &Client) -> Result<u64> {
             select x.id from outbox x left join orders o on o.id = x.order_id
             where x.next_attempt_at <= now()
                 and case x.queue when 'reserve-numbers' then o.state is distinct from 'queued'
+                    when 'settle-payment' then o.id is null
                     else o.state is distinct from 'reserved' or o.cancel_requested_at is null end
             order by x.next_attempt_at limit $1
             for no key update of x skip locked)";

@@ -1,14 +1,14 @@
 //! Deletes what was kept long enough, a bounded number of rows at a time.
 
 use domain::Result;
-use domain::limits::{FINDINGS_KEPT, IDEMPOTENCY_KEYS_KEPT, ROWS_PER_PRUNE_MAX};
+use domain::limits::{FINDINGS_KEPT, IDEMPOTENCY_KEYS_KEPT, INBOX_KEPT, ROWS_PER_PRUNE_MAX};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use crate::errors::from_postgres;
 use crate::types::{FLOAT8, INT8};
 
-/// Deletes answers kept under idempotency keys, and resolved findings, that are past their time; returns how many
+/// Deletes answers kept under idempotency keys, resolved findings and processed events that are past their time; returns how many
 /// rows. A remainder is left to the next pass.
 ///
 /// # Errors
@@ -18,8 +18,10 @@ pub async fn prune(client: &Client) -> Result<u64> {
         select ctid from idempotency_keys where created_at < now() - make_interval(secs => $1) order by created_at limit $2))";
     let findings = "delete from audit_findings where id in (
         select id from audit_findings where resolved_at < now() - make_interval(secs => $1) limit $2)";
+    let inbox = "delete from inbox where ctid = any(array(
+        select ctid from inbox where processed_at < now() - make_interval(secs => $1) order by processed_at limit $2))";
     let mut deleted = 0;
-    for (sql, kept) in [(keys, IDEMPOTENCY_KEYS_KEPT), (findings, FINDINGS_KEPT)] {
+    for (sql, kept) in [(keys, IDEMPOTENCY_KEYS_KEPT), (findings, FINDINGS_KEPT), (inbox, INBOX_KEPT)] {
         let params: [(&(dyn ToSql + Sync), _); 2] = [(&kept.as_secs_f64(), FLOAT8), (&ROWS_PER_PRUNE_MAX, INT8)];
         deleted += client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     }

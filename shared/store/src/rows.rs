@@ -26,6 +26,12 @@ pub(crate) fn one_word<T>(row: &Row, name: &str, parse: impl Fn(&str) -> Option<
 /// A transaction that may read whole tables, which the functions' role avoids: for comparisons that need all rows.
 pub(crate) async fn may_scan(client: &mut Client) -> Result<Transaction<'_>> {
     let tx = client.transaction().await.map_err(from_postgres)?;
-    tx.query_typed("select set_config('enable_seqscan', 'on', true)", &[]).await.map_err(from_postgres)?;
+    allow_scans(&tx).await?;
     Ok(tx)
+}
+
+/// From here on this transaction may read whole tables.
+pub(crate) async fn allow_scans(tx: &Transaction<'_>) -> Result<()> {
+    tx.query_typed("select set_config('enable_seqscan', 'on', true)", &[]).await.map_err(from_postgres)?;
+    Ok(())
 }

@@ -1,11 +1,13 @@
 //! `http-*.json`: API Gateway's payload 2.0, read by the Lambda runtime's own code.
 
+use domain::messages::Queue;
 use serde_json::Value;
 use tests::chain::Chain;
+use tests::gateway::signatures;
 use tests::http::{self, Api, Buyer};
 use tests::{look, randomness};
 
-use super::{BUYER, ORDERS, TENANT, as_named, event, names};
+use super::{BUYER, ORDERS, TENANT, WEBHOOK_SECRET, as_named, event, gateway, names};
 
 /// The function behind a route, by the documents of the functions.
 fn function_of(route: &str) -> &'static str {
@@ -19,20 +21,38 @@ fn function_of(route: &str) -> &'static str {
     found[0]
 }
 
-/// As API Gateway would send it, with a real token.
+/// As API Gateway would send it, with a real token or signature.
 fn request(mut event: Value) -> lambda_http::Request {
     let headers = event["headers"].as_object_mut().unwrap();
     if let Some(token) = headers.get_mut("authorization") {
         assert_eq!(*token, "Bearer replace-with-a-token");
         *token = Buyer::with_id(TENANT, BUYER).bearer.into();
     }
-    lambda_http::request::from_str(&event.to_string()).unwrap()
+    let mut request = lambda_http::request::from_str(&event.to_string()).unwrap();
+    let body = String::from_utf8(request.body().as_ref().to_vec()).unwrap();
+    if let Some(signature) = request.headers_mut().get_mut("stripe-signature") {
+        assert_eq!(*signature, "replace-with-a-signature");
+        let now = time::OffsetDateTime::now_utc().unix_timestamp();
+        *signature = signatures::stripe(WEBHOOK_SECRET, now, &body).parse().unwrap();
+    }
+    request
+}
+
+/// What a function answers when all is well.
+fn expected(function: &str, event: &Value) -> u16 {
+    match function {
+        "payments" => 201,
+        "orders" => 202,
+        _ if function == "payment-webhook" || event["requestContext"]["http"]["method"] == "GET" => 200,
+        _ => panic!("{function} takes no POST"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn http_files_are_answered_by_their_function() {
     let (database, product) = as_named().await;
-    let chain = Chain::new(&database, 1, 10, randomness::seed());
+    let (_gateway, cashier) = gateway(&database).await;
+    let chain = Chain::new(&database, 1, 10, randomness::seed()).with_cashier(cashier.clone());
     for id in ORDERS {
         chain.put(&product, id);
     }
@@ -41,6 +61,8 @@ async fn http_files_are_answered_by_their_function() {
         match name {
             "orders" => http::orders(database.app(1), chain.queues.clone()),
             "order-status" => http::order_status(database.app(1)),
+            "payments" => http::payments(database.app(1), cashier.clone()),
+            "payment-webhook" => http::payment_webhook(database.app(1), cashier.clone(), chain.queues.clone()),
             _ => http::catalog(database.app(1)),
         }
     };
@@ -48,8 +70,7 @@ async fn http_files_are_answered_by_their_function() {
         let event = event(&name);
         let function = function_of(event["routeKey"].as_str().unwrap());
         let answer = api(function).call(request(event.clone())).await;
-        let expected = if event["requestContext"]["http"]["method"] == "POST" { 202 } else { 200 };
-        assert_eq!(answer.status, expected, "{name} at {function}: {}", answer.text());
+        assert_eq!(answer.status, expected(function, &event), "{name} at {function}: {}", answer.text());
         assert!(name != "http-list-orders" || answer.json()["orders"].as_array().unwrap().len() >= 3);
     }
     assert_eq!(
@@ -57,7 +78,10 @@ async fn http_files_are_answered_by_their_function() {
         4,
         "the plain and the Base64 file are the same request under the same key"
     );
+    assert_eq!(chain.queues.len(Queue::SettlePayment), 2, "an event that is not processed is handed on again");
+    assert_eq!(look::count(&database, "select count(*) from inbox").await, 1, "both webhooks are the same event");
     chain.run().await;
+    chain.settle().await;
     database.owner().execute("update outbox set next_attempt_at = now()", &[]).await.unwrap();
     chain.reconcile().await;
     database.finish().await;

@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
-use domain::messages::{OrderMessage, Queue};
+use domain::messages::{Message, OrderMessage, Queue, SettleMessage};
 use domain::orders::State;
+use domain::payments::Gateway;
 use edge::Deadline;
 use edge::queue::{Delay, MessageQueue, Outgoing};
 use futures::future::BoxFuture;
-use tests::TestDatabase;
-use tests::look;
+use store::payments::{Event, Received, receive};
+use tests::gateway::FakeGateway;
+use tests::http::{self, Buyer};
+use tests::{TestDatabase, look};
+use uuid::Uuid;
 
-use super::{BUYER, ORDERS, TENANT, as_named, event, names};
+use super::{BUYER, ORDERS, TENANT, as_named, event, gateway, names};
 
 /// Accepts everything and keeps nothing: these messages are in no queue.
 struct Nowhere;
@@ -32,15 +36,33 @@ fn failed(response: SqsBatchResponse) -> BTreeSet<String> {
     response.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect()
 }
 
-/// Ids of the records that no worker can read.
-fn unreadable(event: &SqsEvent) -> BTreeSet<String> {
-    let bad = event.records.iter().filter(|record| OrderMessage::parse(record.body.as_deref().unwrap_or("")).is_err());
-    bad.map(|record| record.message_id.clone().unwrap()).collect()
+/// The order that a message is about; none if the queue's worker cannot read it.
+fn order_of(queue: Queue, body: &str) -> Option<Uuid> {
+    if queue != Queue::SettlePayment {
+        return OrderMessage::parse(body).ok().map(|message| message.order_id);
+    }
+    match SettleMessage::parse(body).ok()? {
+        SettleMessage::Order(message) => Some(message.order_id),
+        SettleMessage::Event(message) => {
+            assert_eq!((message.event_id.as_str(), message.gateway), (EVENT, Gateway::Stripe));
+            Some(PAID_BY_EVENT)
+        }
+    }
 }
+
+/// The event that the files name, and the order whose payment it is about.
+const EVENT: &str = "evt_1";
+const PAID_BY_EVENT: Uuid = ORDERS[2];
 
 async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet<String> {
     let (app, deadline) = (database.app(1), Deadline::after(Duration::from_secs(20)));
     failed(match queue {
+        Queue::SettlePayment => {
+            let (gateway, cashier) = gateway(database).await;
+            pay(database, &gateway, &cashier).await;
+            let state = settle_payment::State::new(app, cashier, Arc::new(Nowhere));
+            settle_payment::handle(&state, event, deadline).await.unwrap()
+        }
         Queue::ReserveNumbers => {
             reserve_numbers::handle(&reserve_numbers::State::new(app, Arc::new(Nowhere)), event, deadline)
                 .await
@@ -64,6 +86,21 @@ async fn cancel(database: &TestDatabase) {
     }
 }
 
+/// Buyers pay all orders, and the gateway told us about one of the payments.
+async fn pay(database: &TestDatabase, gateway: &FakeGateway, cashier: &cashier::Cashier) {
+    let payments = http::payments(database.app(1), cashier.clone());
+    let buyer = Buyer::with_id(TENANT, BUYER);
+    let mut payment_id = None;
+    for id in ORDERS {
+        let answer = buyer.pay(&payments, id, "first", r#"{"method":"card"}"#).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        payment_id = Some(gateway.pay(answer.json()["id"].as_str().unwrap()).unwrap());
+    }
+    let kind = "payment_intent.succeeded".into();
+    let event = Event { tenant_id: TENANT, gateway: Gateway::Stripe, event_id: EVENT.into(), kind, payment_id };
+    assert_eq!(receive(&database.app_client().await, &event).await.unwrap(), Received::New);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sqs_files_are_served_and_only_the_bad_records_reported() {
     for queue in Queue::ALL {
@@ -71,26 +108,31 @@ async fn sqs_files_are_served_and_only_the_bad_records_reported() {
         for name in names(&format!("sqs-{}", queue.name())) {
             let (database, _) = as_named().await;
             let good = serde_json::from_value(event("sqs-reserve-numbers")).unwrap();
-            if queue == Queue::ReleaseNumbers {
+            if queue != Queue::ReserveNumbers {
                 assert_eq!(run(&database, Queue::ReserveNumbers, good).await, BTreeSet::new());
+            }
+            if queue == Queue::ReleaseNumbers {
                 cancel(&database).await;
             }
             let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
-            let bad = unreadable(&event);
+            let (mut bad, mut readable) = (BTreeSet::new(), Vec::new());
+            for record in &event.records {
+                match order_of(queue, record.body.as_deref().unwrap_or_default()) {
+                    Some(order_id) => readable.push(order_id),
+                    None => assert!(bad.insert(record.message_id.clone().unwrap())),
+                }
+            }
             assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
-            let readable = event.records.iter().filter_map(|record| OrderMessage::parse(record.body.as_deref()?).ok());
-            let readable: Vec<OrderMessage> = readable.collect();
             assert!(readable.len() >= 2, "{name}: a bad record has neighbours");
             assert_eq!(run(&database, queue, event).await, bad, "{name}");
-            let wanted = if queue == Queue::ReserveNumbers { State::Reserved } else { State::Cancelled };
-            for message in readable {
-                assert_eq!(
-                    look::order(&database, message.order_id).await.state,
-                    wanted,
-                    "{name}: {}",
-                    message.order_id
-                );
-                served.insert(message.order_id);
+            let wanted = match queue {
+                Queue::ReserveNumbers => State::Reserved,
+                Queue::ReleaseNumbers => State::Cancelled,
+                Queue::SettlePayment => State::Paid,
+            };
+            for order_id in readable {
+                assert_eq!(look::order(&database, order_id).await.state, wanted, "{name}: {order_id}");
+                served.insert(order_id);
             }
             database.finish_under_way().await;
         }

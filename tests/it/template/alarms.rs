@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::files;
 use tests::template::Resource;
 
-use super::{application, functions};
+use super::application;
 
 fn metric<'a>(alarm: Resource<'a>) -> (&'a str, &'a str) {
     (alarm.get("/Namespace").as_str().unwrap(), alarm.get("/MetricName").as_str().unwrap())
@@ -30,10 +30,18 @@ fn our_own_metrics_are_emitted_by_the_code() {
         );
         watched.insert(name.to_owned());
         // What proves that a job runs must not be silent.
-        let proves = matches!(name, "sweep_lag_ms" | "outbox_age_ms");
+        let proves = matches!(name, "sweep_lag_ms" | "outbox_age_ms" | "payments_unanswered_age_ms" | "inbox_age_ms");
         assert_eq!(*alarm.get("/TreatMissingData") == "breaching", proves, "{}", alarm.id);
     }
-    for name in ["sweep_lag_ms", "outbox_age_ms", "queue_age_ms", "audit_findings"] {
+    for name in [
+        "sweep_lag_ms",
+        "outbox_age_ms",
+        "queue_age_ms",
+        "audit_findings",
+        "refunds_failed",
+        "payments_unanswered_age_ms",
+        "inbox_age_ms",
+    ] {
         assert!(watched.contains(name), "nobody watches {name}");
     }
 }
@@ -58,7 +66,7 @@ fn every_queue_and_every_function_is_watched() {
         };
         assert!(is_watched(metric, queue.id), "{} has no alarm on {metric}", queue.id);
     }
-    for function in functions(&template).filter(|function| function.kind() == edge::Kind::Worker) {
+    for function in template.functions().filter(|function| function.kind() == edge::Kind::Worker) {
         assert!(is_watched("Errors", function.0.id), "{} has no alarm on errors", function.0.id);
     }
     assert!(is_watched("5xx", "Api"));

@@ -1,6 +1,6 @@
 //! Messages leave with their tenant as the group, by the real client: fair queues work with nothing else.
 
-use domain::messages::{OrderMessage, Queue};
+use domain::messages::{Message, OrderMessage, Queue};
 use edge::queue::{MessageQueue, Outgoing, SqsQueue};
 use edge::{Config, Environment, Kind};
 use serde_json::Value;
@@ -18,6 +18,7 @@ fn environment(sqs: Sqs) -> Environment {
             "AWS_ENDPOINT_URL" => sqs.endpoint(),
             "TIRADA_QUEUE_RESERVE_NUMBERS_URL" => sqs.url(Queue::ReserveNumbers),
             "TIRADA_QUEUE_RELEASE_NUMBERS_URL" => sqs.url(Queue::ReleaseNumbers),
+            "TIRADA_QUEUE_SETTLE_PAYMENT_URL" => sqs.url(Queue::SettlePayment),
             _ => return None,
         };
         Some(value)

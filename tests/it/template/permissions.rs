@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tests::template::{Template, objects};
 
-use super::{application, functions};
+use super::application;
 
 /// One or many.
 fn list(value: &Value) -> Vec<&Value> {
@@ -76,7 +76,7 @@ fn what_lambda_needs_is_denied_to_the_code_inside() {
 fn roles_are_not_shared_and_say_what_the_variables_say() {
     let template = application();
     let mut roles = BTreeSet::new();
-    for function in functions(&template) {
+    for function in template.functions() {
         let (id, name) = (function.0.id, function.name());
         let role = function.0.get("/Role")["Fn::GetAtt"][0].as_str().unwrap();
         assert!(roles.insert(role), "{role} is shared");

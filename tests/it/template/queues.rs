@@ -6,8 +6,9 @@ use std::time::Duration;
 use domain::limits::{RETRY_BACKOFF_MAX, RETRY_BACKOFF_MIN};
 use domain::messages::Queue;
 use serde_json::json;
+use tests::template::{Function, pascal};
 
-use super::{application, functions, pascal};
+use super::application;
 
 const DAY: u64 = 24 * 3_600;
 /// Twice what a failover takes at most.
@@ -21,7 +22,7 @@ fn queues_are_those_of_the_code_each_with_its_worker_and_dlq() {
         expected.extend([queue.name().to_owned(), format!("{}-dlq", queue.name())]);
         let id = pascal(queue.name());
         let worker = template.resource(&id);
-        let mapping = super::Function(worker).messages().expect("a worker reads its queue");
+        let mapping = Function(worker).messages().expect("a worker reads its queue");
         assert_eq!(*mapping.get("/Queue"), json!({ "Fn::GetAtt": [format!("{id}Queue"), "Arn"] }));
         let redrive = template.resource(&format!("{id}Queue")).get("/RedrivePolicy").clone();
         assert_eq!(redrive["deadLetterTargetArn"], json!({ "Fn::GetAtt": [format!("{id}Dlq"), "Arn"] }));
@@ -39,7 +40,7 @@ fn queues_are_those_of_the_code_each_with_its_worker_and_dlq() {
 fn workers_are_capped_below_their_reserve_and_report_record_by_record() {
     let template = application();
     let mut workers = 0;
-    for function in functions(&template) {
+    for function in template.functions() {
         let Some(mapping) = function.messages() else { continue };
         workers += 1;
         let name = function.name();

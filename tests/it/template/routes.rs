@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use tests::template::Template;
+use tests::template::{Template, pascal};
 
-use super::{application, pascal};
+use super::application;
 use crate::openapi::{documents, operations};
 
 /// `(route, function's logical id)` as deployed.

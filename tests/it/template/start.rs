@@ -1,75 +1,116 @@
 //! Every function starts with exactly the variables that the template gives it; its timeouts nest.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::limits;
 use domain::messages::Queue;
 use edge::queue::SqsQueue;
+use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys};
 use edge::{Config, Environment, Kind};
-use serde_json::Value;
-use tests::template::Template;
+use serde_json::json;
+use tests::files;
+use tests::template::{Function, Template};
 
-use super::{Function, application, functions};
+use super::application;
 
-/// A value as CloudFormation would resolve it, on AWS or locally.
-fn resolved(template: &Template, value: &Value, stage: &str) -> String {
-    if let Some(text) = value.as_str() {
-        return text.to_owned();
-    }
-    let name = value["Ref"].as_str().unwrap_or_else(|| panic!("{value} is no reference"));
-    let on_aws = stage != "local";
-    match name {
-        "Stage" => stage.into(),
-        "DatabaseUrl" if !on_aws => "postgres://tirada_app:x@127.0.0.1/tirada".into(),
-        "DatabaseProxyEndpoint" if on_aws => "tirada.proxy.example".into(),
-        queue if !template.0["Resources"][queue].is_null() => format!("https://sqs.example/{queue}"),
-        parameter => match &template.0["Parameters"][parameter]["Default"] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        },
-    }
-}
+const SECRET: &str = "arn:aws:secretsmanager:us-east-1:000000000000:secret:sealing-keys-000000";
+const VERSION: &str = "01995b1e-6c00-7a10-8f21-3b5c7d9e1f02";
+/// What stands in that secret.
+const KEYS: &str = r#"{"keys":[{"id":"1","key":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}]}"#;
 
+/// A function's variables as CloudFormation would set them on AWS or locally, secrets included.
 fn environment(template: &Template, function: Function<'_>, stage: &str) -> Environment {
-    let global = template.0["Globals"]["Function"]["Environment"]["Variables"].as_object().unwrap();
-    let set = global.iter().chain(function.variables());
-    let mut variables: BTreeMap<String, String> =
-        set.map(|(name, value)| (name.clone(), resolved(template, value, stage))).collect();
+    let queues =
+        template.of_type("AWS::SQS::Queue").map(|queue| (queue.id, format!("https://sqs.example/{}", queue.id)));
+    let given = if stage == "local" {
+        [("DatabaseUrl", "postgres://tirada_app:x@127.0.0.1/tirada"), ("SealingKeys", DEVELOPMENT_KEYS), ("", "")]
+    } else {
+        [
+            ("DatabaseProxyEndpoint", "tirada.proxy.example"),
+            ("SealingKeysSecretArn", SECRET),
+            ("SealingKeysSecretVersion", VERSION),
+        ]
+    };
+    let given = given.map(|(name, value)| (name, value.to_owned())).into_iter().chain(queues);
+    let given = given.chain([("Stage", stage.to_owned())]).map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut variables = template.environment(function, &given);
     for name in ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
         variables.insert(name.into(), "us-east-1".into());
     }
+    for value in variables.values_mut().filter(|value| value.starts_with("{{")) {
+        assert_eq!(*value, format!("{{{{resolve:secretsmanager:{SECRET}:SecretString:::{VERSION}}}}}"));
+        KEYS.clone_into(value);
+    }
     Environment::from_lookup(move |name| variables.get(name).cloned())
+}
+
+/// Whether a function's package uses a crate of ours.
+fn uses(function: &str, package: &str) -> bool {
+    let manifests = files::below("functions", "toml");
+    let own = manifests.into_iter().find(|path| path.ends_with(format!("{function}/Cargo.toml"))).unwrap();
+    files::read(own).contains(&format!("\n{package}.workspace"))
 }
 
 #[test]
 fn every_function_starts_on_every_stage() {
     let template = application();
     for stage in ["local", "dev", "staging", "prod"] {
-        for function in functions(&template).filter(|function| function.name() != "migrate") {
+        for function in template.functions().filter(|function| function.name() != "migrate") {
             let name = function.name();
             let environment = environment(&template, function, stage);
             let config =
                 Config::read(&environment, function.kind()).unwrap_or_else(|e| panic!("{name} on {stage}: {e}"));
             assert_eq!(config.stage.word(), stage);
-            if matches!(name, "orders" | "order-status") {
+            if matches!(name, "orders" | "order-status" | "payments") {
                 config.token_keys().unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
-            let needed: &[Queue] = match name {
-                "orders" | "reconcile-orders" => &Queue::ALL,
-                "reserve-numbers" => &[Queue::ReserveNumbers],
-                "release-numbers" => &[Queue::ReleaseNumbers],
-                _ => &[],
+            // Who asks gateways opens stores' credentials, and nobody else can.
+            let keys = environment.optional("TIRADA_SEALING_KEYS");
+            assert_eq!(keys.is_some(), uses(name, "cashier"), "{name} on {stage}");
+            if let Some(keys) = keys {
+                SealingKeys::from_json(&keys, config.stage)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            assert_eq!(
+                environment.optional("TIRADA_SANDBOX_URL"),
+                None,
+                "{name}: there is no sandbox unless one is named"
+            );
+            let needed: Vec<Queue> = match name {
+                "orders" | "reconcile-orders" => Queue::ALL.into(),
+                "payment-webhook" => vec![Queue::SettlePayment],
+                worker => Queue::from_name(worker).into_iter().collect(),
             };
-            SqsQueue::new(&config, &environment, needed).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            SqsQueue::new(&config, &environment, &needed).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
         }
+    }
+}
+
+#[test]
+fn keys_and_the_sandbox_are_only_where_they_may_be() {
+    let template = application();
+    assert_eq!(template.0["Parameters"]["SealingKeys"]["NoEcho"], true);
+    let rules = template.0["Rules"].to_string();
+    for (parameter, must_be_empty) in [
+        ("SealingKeys", true),
+        ("SandboxUrl", true),
+        ("SealingKeysSecretArn", false),
+        ("SealingKeysSecretVersion", false),
+    ] {
+        let is_empty = json!({ "Fn::Equals": [{ "Ref": parameter }, ""] });
+        let assertion = if must_be_empty { is_empty } else { json!({ "Fn::Not": [is_empty] }) };
+        assert!(rules.contains(&format!("{{\"Assert\":{assertion},")), "no rule says {assertion}");
+    }
+    for line in files::read("samconfig.toml").lines() {
+        assert!(!line.starts_with("SealingKeys ="), "keys in the clear: {line}");
+        assert!(!line.starts_with("SandboxUrl ="), "{line}: only the local cloud has one");
     }
 }
 
 #[test]
 fn each_function_knows_its_own_timeout() {
     let template = application();
-    for function in functions(&template) {
+    for function in template.functions() {
         let millis = function.variables()["TIRADA_FUNCTION_TIMEOUT_MS"].as_str().unwrap();
         assert_eq!(millis, (function.0.number("/Timeout") * 1_000).to_string(), "{}", function.name());
     }
@@ -89,7 +130,7 @@ fn timeouts_nest() {
         .map(|group| group.number("/ConnectionPoolConfigurationInfo/ConnectionBorrowTimeout"))
         .collect();
     assert_eq!(pools, [borrow.as_secs()], "the proxy waits as long as we do");
-    for function in functions(&template).filter(|function| function.name() != "migrate") {
+    for function in template.functions().filter(|function| function.name() != "migrate") {
         let timeout = Duration::from_secs(function.0.number("/Timeout"));
         let mut chain = vec![limits::LOCK_TIMEOUT, limits::STATEMENT_TIMEOUT, borrow];
         match function.kind() {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Facts;
 
 /// The auditor's own copy of the rules.
-const ALLOWED: [(&str, &str); 16] = [
+const ALLOWED: [(&str, &str); 17] = [
     ("queued", "reserved"),
     ("queued", "rejected"),
     ("queued", "cancelled"),
@@ -25,6 +25,7 @@ const ALLOWED: [(&str, &str); 16] = [
     ("refunding", "refunded"),
     ("expired", "paid"),
     ("expired", "refunding"),
+    ("cancelled", "refunding"),
 ];
 
 pub(super) async fn check(tx: &Transaction<'_>, facts: &Facts, findings: &mut Vec<String>) {

@@ -8,8 +8,22 @@ pub(super) async fn check(tx: &Transaction<'_>, findings: &mut Vec<String>) {
         ("I9: orders are still queued", "select count(*) from orders where state = 'queued'"),
         (
             "I9: cancellations are still to be done",
-            "select count(*) from orders where state = 'reserved' and cancel_requested_at is not null",
+            "select count(*) from orders where state in ('reserved', 'paying') and cancel_requested_at is not null",
         ),
+        ("I9: attempts that nobody has answered for", "select count(*) from payment_attempts where state = 'created'"),
+        (
+            "I9: attempts that may still be paid for orders that do not want it",
+            "select count(*) from payment_attempts a join orders o on o.id = a.order_id
+            where a.state in ('created', 'open', 'processing', 'authorised') and o.state <> 'paying'",
+        ),
+        (
+            "I9: orders that are being paid by nothing",
+            "select count(*) from orders o where o.state = 'paying'
+            and not exists (select from payment_attempts a where a.order_id = o.id
+                and a.state in ('created', 'open', 'processing', 'authorised'))",
+        ),
+        ("I9: refunds that no gateway has accepted", "select count(*) from refunds where state = 'created'"),
+        ("I9: events that nobody has processed", "select count(*) from inbox where processed_at is null"),
         (
             "I9: messages about unknown orders are owed",
             "select count(*) from outbox x where not exists (select from orders o where o.id = x.order_id)",

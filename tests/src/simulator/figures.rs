@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use domain::messages::Queue;
-use serde_json::Value;
-
 use super::mapping::Polling;
-use crate::template::Template;
+use crate::template::{Resource, Template, pascal};
+use domain::messages::Queue;
 
 /// A function's figures.
 #[derive(Debug, Clone)]
 pub(super) struct FunctionFigures {
     pub(super) timeout: Duration,
     pub(super) concurrency: usize,
-    /// Variables; values that are references are looked up by [`Figures::function`].
     pub(super) variables: BTreeMap<String, String>,
 }
 
@@ -47,23 +44,23 @@ impl Figures {
         Self(Template::read("template.yaml"))
     }
 
-    /// A function's figures. `parameters` are the values of what its variables refer to; what they do not name is
-    /// empty, as the template's defaults are.
-    pub(super) fn function(&self, name: &str, parameters: &BTreeMap<&str, String>) -> FunctionFigures {
-        let id = pascal(name);
-        let resource = self.0.resource(&id);
-        let globals = self.0.0.pointer("/Globals/Function/Environment/Variables").unwrap_or(&Value::Null);
-        let own = resource.get("/Environment/Variables");
-        let all = [globals, own].into_iter().filter_map(Value::as_object).flatten();
-        let value = |value: &Value| match (value.as_str(), value["Ref"].as_str()) {
-            (Some(text), _) => text.to_owned(),
-            (None, Some(parameter)) => parameters.get(parameter).cloned().unwrap_or_default(),
-            (None, None) => panic!("{name}: a variable is {value}"),
-        };
+    /// The functions that serve: every one but the migration.
+    pub(super) fn functions(&self) -> Vec<String> {
+        self.0.functions().map(|one| one.name().to_owned()).filter(|name| name != "migrate").collect()
+    }
+
+    /// Functions on a schedule.
+    pub(super) fn jobs(&self) -> Vec<String> {
+        self.0.functions().filter(|one| one.schedule().is_some()).map(|one| one.name().to_owned()).collect()
+    }
+
+    /// A function's figures. `parameters` are the values of what its variables refer to.
+    pub(super) fn function(&self, name: &str, parameters: &BTreeMap<String, String>) -> FunctionFigures {
+        let function = self.0.function(name);
         FunctionFigures {
-            timeout: Duration::from_secs(resource.number("/Timeout")),
-            concurrency: whole(resource.number("/ReservedConcurrentExecutions")),
-            variables: all.map(|(name, given)| (name.clone(), value(given))).collect(),
+            timeout: Duration::from_secs(function.0.number("/Timeout")),
+            concurrency: whole(function.0.number("/ReservedConcurrentExecutions")),
+            variables: self.0.environment(function, parameters),
         }
     }
 
@@ -93,7 +90,7 @@ impl Figures {
     /// Routes: method and path pattern, and the function behind them.
     pub(super) fn routes(&self) -> Vec<(String, String)> {
         let routes = self.0.of_type("AWS::ApiGatewayV2::Route");
-        let route = |route: crate::template::Resource<'_>| {
+        let route = |route: Resource<'_>| {
             let target = route.get("/Target")["Fn::Sub"].as_str().expect("a target").to_owned();
             let integration = target.trim_start_matches("integrations/${").trim_end_matches('}').to_owned();
             let uri = self.0.resource(&integration).get("/IntegrationUri")["Fn::Sub"]
@@ -110,10 +107,6 @@ impl Figures {
 
 fn whole(number: u64) -> usize {
     usize::try_from(number).expect("a small number")
-}
-
-fn pascal(name: &str) -> String {
-    name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
 fn kebab(name: &str) -> String {

@@ -77,6 +77,12 @@ impl Shopper {
         answer.is_some_and(|answer| answer.status == 202)
     }
 
+    /// Asks once to pay an order, under a key.
+    pub async fn try_pay(&self, order_id: Uuid, key: &str, method: &str) -> Answer {
+        let body = json!({ "method": method }).to_string();
+        self.send("POST", format!("/v1/orders/{order_id}/payments"), Some(key), body).await
+    }
+
     /// Looks at an order once; none if there was no answer to remember.
     pub async fn read(&self, order_id: Uuid) -> Option<Value> {
         let answer = self.send("GET", format!("/v1/orders/{order_id}"), None, String::new()).await;

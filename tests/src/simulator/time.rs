@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 const TRIES: usize = 100;
 
 /// Moves every moment of every table back by this time. Triggers do not see it.
-pub(super) async fn pass(owner: &mut Client, time: Duration) {
+pub async fn pass(owner: &mut Client, time: Duration) {
     let sql = "select table_name::text, string_agg(
             format('%1$I = %1$I - make_interval(secs => %2$s)', column_name, $1::float8), ', ' order by column_name)
         from information_schema.columns join information_schema.tables using (table_schema, table_name)

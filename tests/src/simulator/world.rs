@@ -25,10 +25,6 @@ use super::time;
 use crate::queue::Settings as QueueSettings;
 use crate::{TestDatabase, look, randomness, seed};
 
-/// Functions behind the gateway.
-const HTTP: [&str; 3] = ["catalog", "orders", "order-status"];
-/// Jobs.
-const JOBS: [&str; 2] = ["expire-reservations", "reconcile-orders"];
 /// How long the passing of time waits for invocations to end before it tries among them.
 const PASS_WAIT: Duration = Duration::from_secs(3);
 /// Lines of each function's log that a failure shows.
@@ -87,7 +83,7 @@ pub struct World {
     pub ledger: Ledger,
     functions: BTreeMap<String, Function>,
     mappings: BTreeMap<&'static str, Mapping>,
-    schedules: BTreeMap<&'static str, Schedule>,
+    schedules: BTreeMap<String, Schedule>,
     gate: Gate,
     began: Instant,
     story: Mutex<Vec<String>>,
@@ -113,26 +109,27 @@ impl World {
         let sqs = Sqs::start(&settings, setup.scale, seed).await;
         let parameters = functions::parameters(&database, &proxy, &sqs);
         let gate = Gate::default();
-        let named = |name: &str| {
-            (name.to_owned(), functions::function(&figures, name, &parameters, (&sqs, &gate), setup.freezes))
+        let named = |name: String| {
+            let function = functions::function(&figures, &name, &parameters, (&sqs, &gate), setup.freezes);
+            (name, function)
         };
-        let names = Queue::ALL.map(Queue::name).into_iter().chain(HTTP).chain(JOBS);
-        let functions: BTreeMap<String, Function> = names.map(named).collect();
+        let functions: BTreeMap<String, Function> = figures.functions().into_iter().map(named).collect();
         let routes = figures.routes().into_iter().map(|(route, name)| (route, functions[&name].clone())).collect();
         let mapping = |queue: Queue| {
             let function = functions[queue.name()].clone();
             (queue.name(), Mapping::new(sqs.clone(), queue, function, figures.queue(queue).polling()))
         };
-        let schedule = |name| {
-            let period = figures.period(name).div_f64(setup.scale);
-            (name, Schedule::new(functions[name].clone(), period, 1))
+        let schedule = |name: String| {
+            let period = figures.period(&name).div_f64(setup.scale);
+            let schedule = Schedule::new(functions[&name].clone(), period, 1);
+            (name, schedule)
         };
         Self {
             seed,
             gateway: Gateway::new(routes),
             ledger: Ledger::default(),
             mappings: Queue::ALL.into_iter().map(mapping).collect(),
-            schedules: JOBS.into_iter().map(schedule).collect(),
+            schedules: figures.jobs().into_iter().map(schedule).collect(),
             database,
             sqs,
             proxy,
@@ -147,6 +144,11 @@ impl World {
     #[must_use]
     pub fn function(&self, name: &str) -> &Function {
         &self.functions[name]
+    }
+
+    /// Every function that holds connections.
+    pub fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.functions.values()
     }
 
     /// A mapping by its worker's name.
@@ -175,9 +177,9 @@ impl World {
 
     /// Jobs run so many times at once from the next start of their schedules, as if their concurrency were that.
     pub fn jobs_at_once(&self, count: usize, period: Duration) {
-        for name in JOBS {
+        for (name, schedule) in &self.schedules {
             self.function(name).set(|settings| settings.concurrency = count);
-            self.schedule(name).set(period, count);
+            schedule.set(period, count);
         }
     }
 

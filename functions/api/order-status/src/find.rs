@@ -7,13 +7,14 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use domain::Reason;
+use domain::orders::State;
 use edge::Problem;
 use edge::auth::Buyer;
 use edge::http::{BuyerAuth, PathParams, cacheable_json};
 use uuid::Uuid;
 
+use crate::PRIVATE;
 use crate::resource::OrderStatus;
-use crate::{PRIVATE, State};
 
 /// Read an order.
 ///
@@ -33,7 +34,7 @@ use crate::{PRIVATE, State};
     security(("buyer" = []))
 )]
 pub(crate) async fn read_order(
-    Shared(state): Shared<State>,
+    Shared(state): Shared<crate::State>,
     BuyerAuth(buyer): BuyerAuth,
     PathParams(id): PathParams<Uuid>,
     headers: HeaderMap,
@@ -47,11 +48,15 @@ pub(crate) async fn read_order(
     answer(&headers, &status)
 }
 
-async fn read(state: &State, buyer: Buyer, id: Uuid) -> domain::Result<OrderStatus> {
-    let client = state.database.client().await?;
+async fn read(shared: &crate::State, buyer: Buyer, id: Uuid) -> domain::Result<OrderStatus> {
+    let client = shared.database.client().await?;
     let found = store::orders::find(&client, buyer.tenant_id, buyer.buyer_id, id).await?;
     let (order, place) = found.ok_or(Reason::NotFound)?;
-    Ok(OrderStatus::new(order, place))
+    if matches!(order.state, State::Queued | State::Rejected) {
+        return Ok(OrderStatus::new(order, place));
+    }
+    let (payment, refunds) = store::payments::list_payments(&client, id).await?;
+    Ok(OrderStatus::new(order, place).with_money(payment, refunds))
 }
 
 fn answer(headers: &HeaderMap, status: &OrderStatus) -> Result<Response, Problem> {
@@ -64,11 +69,9 @@ fn answer(headers: &HeaderMap, status: &OrderStatus) -> Result<Response, Problem
 
 #[cfg(test)]
 mod tests {
-    use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
-    use domain::orders::State;
-
     use super::*;
     use crate::resource::tests::order;
+    use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 
     #[test]
     fn an_unchanged_order_is_304_and_still_says_when_to_come_back() {

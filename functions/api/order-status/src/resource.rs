@@ -2,9 +2,11 @@
 
 use domain::catalog::{self, Range};
 use domain::orders::{Fallback, State};
+use domain::payments::{AttemptState, Gateway, Instructions, Method, RefundCause, RefundState, Use};
 use edge::http::Money;
 use serde::Serialize;
 use store::orders::{Order, Place};
+use store::payments::{PaymentOf, RefundOf};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -72,6 +74,8 @@ pub(crate) struct OrderBody {
     substitutes: Vec<i32>,
     /// Numbers that were free when it lost some.
     suggestions: Vec<i32>,
+    /// Those of `numbers` that went back to stock after they were paid.
+    given_up: Vec<i32>,
     /// Why it was rejected.
     reason: Option<ReasonBody>,
     /// Price of one number, as it was when the order was accepted.
@@ -90,11 +94,59 @@ pub(crate) struct OrderBody {
     version: i32,
 }
 
+/// The payment that counts, or the latest one.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PaymentOfOrder)]
+pub(crate) struct PaymentBody {
+    /// The attempt.
+    id: Uuid,
+    /// With whom.
+    #[schema(value_type = String, example = "stripe")]
+    gateway: Gateway,
+    /// How.
+    #[schema(value_type = String, example = "checkout")]
+    method: Method,
+    /// `created`, `open`, `processing`, `authorised`, `declined`, `cancelled`, `abandoned` or `captured`.
+    #[schema(value_type = String, example = "open")]
+    state: AttemptState,
+    /// Whether the money paid for the order (`payment`) or goes back (`return`); null before it was taken.
+    used: Option<&'static str>,
+    /// What was asked for.
+    amount: Money,
+    /// What to do to pay; null when there is nothing to do.
+    #[schema(value_type = Option<Object>)]
+    instructions: Option<Instructions>,
+    /// The gateway's word for why a try was refused.
+    decline_code: Option<String>,
+}
+
+/// Money on its way back.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RefundOfOrder)]
+pub(crate) struct RefundBody {
+    /// The refund.
+    id: Uuid,
+    /// How much.
+    amount: Money,
+    /// Numbers that go back to stock for it.
+    numbers: Vec<i32>,
+    /// `staff`, `cancelled`, `late`, `duplicate`, `wrong-amount` or `elsewhere`.
+    #[schema(value_type = String, example = "late")]
+    cause: RefundCause,
+    /// `created`, `pending`, `succeeded` or `failed`.
+    #[schema(value_type = String, example = "pending")]
+    state: RefundState,
+}
+
 /// An order and what its buyer may wait for.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OrderStatus {
     #[serde(flatten)]
     order: OrderBody,
+    /// The payment that counts, or the latest one; null when none was tried.
+    payment: Option<PaymentBody>,
+    /// All money that goes or went back.
+    refunds: Vec<RefundBody>,
     /// Its place in the queue; null in its first seconds and once it was served.
     place: Option<PlaceBody>,
     /// Seconds to wait before the next look; null once it has ended.
@@ -106,7 +158,32 @@ impl OrderStatus {
     /// The representation. Nothing in it depends on when it was read, so it stays the same while nothing happens.
     pub(crate) fn new(order: Order, place: Option<Place>) -> Self {
         let poll_after = patience::poll_after(order.state, order.cancel_requested_at.is_some(), place.as_ref());
-        Self { order: order.into(), place: place.map(PlaceBody::from), poll_after }
+        Self { order: order.into(), payment: None, refunds: Vec::new(), place: place.map(PlaceBody::from), poll_after }
+    }
+
+    /// With what is known of its money.
+    pub(crate) fn with_money(mut self, payment: Option<PaymentOf>, refunds: Vec<RefundOf>) -> Self {
+        let currency = self.order.unit_price.currency().to_owned();
+        let money = |minor| Money::from(catalog::Money { minor, currency: currency.clone() });
+        self.payment = payment.map(|payment| PaymentBody {
+            id: payment.id,
+            gateway: payment.gateway,
+            method: payment.method,
+            state: payment.state,
+            used: payment.used.map(Use::word),
+            amount: money(payment.amount_minor),
+            instructions: payment.instructions.filter(|_| payment.state == AttemptState::Open),
+            decline_code: payment.decline_code,
+        });
+        let body = |refund: RefundOf| RefundBody {
+            id: refund.id,
+            amount: money(refund.amount_minor),
+            numbers: refund.numbers,
+            cause: refund.cause,
+            state: refund.state,
+        };
+        self.refunds = refunds.into_iter().map(body).collect();
+        self
     }
 
     pub(crate) fn poll_after(&self) -> Option<u32> {
@@ -130,6 +207,7 @@ impl From<Order> for OrderBody {
             lost_numbers: order.lost_numbers,
             substitutes: order.substitutes,
             suggestions: order.suggestions,
+            given_up: order.given_up,
             reason: order.reason.map(|reason| ReasonBody { code: reason.code(), title: reason.title() }),
             unit_price,
             total,
@@ -180,6 +258,7 @@ pub(crate) mod tests {
             lost_numbers: vec![],
             substitutes: vec![],
             suggestions: vec![],
+            given_up: vec![],
             reason: None,
             expires_at: None,
             cancel_requested_at: None,
@@ -201,6 +280,7 @@ pub(crate) mod tests {
                 "id": Uuid::from_u128(7), "product_id": Uuid::from_u128(3), "state": "queued",
                 "requested": {"numbers": [7, 77], "quantity": 1, "fallback": "replace"},
                 "only_held_stock": false, "numbers": [], "labels": [], "lost_numbers": [], "substitutes": [], "suggestions": [],
+                "given_up": [], "payment": null, "refunds": [],
                 "reason": null, "unit_price": {"amount": "1000", "currency": "BRL"}, "total": null,
                 "created_at": "1970-01-01T00:00:00Z", "expires_at": null, "cancel_requested": false,
                 "place": {"position": 12, "or_more": false, "estimate_seconds": 10}, "poll_after": 2, "version": 1,

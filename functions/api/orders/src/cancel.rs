@@ -4,7 +4,7 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use domain::messages::{OrderMessage, Queue};
+use domain::messages::OrderMessage;
 use edge::Problem;
 use edge::http::{BuyerAuth, IDEMPOTENCY_REPLAYED, IdempotencyKey, PathParams};
 use store::idempotency::Scope;
@@ -43,9 +43,9 @@ pub(crate) async fn cancel(
     let mut client = state.database.client().await?;
     let done = store::orders::cancel(&mut client, scope, order_id, Uuid::now_v7()).await?;
     drop(client);
-    if let Cancelled::Requested { outbox_id, product_id } = done {
+    if let Cancelled::Requested { queue, outbox_id, product_id } = done {
         let message = OrderMessage::new(order_id, product_id, buyer.tenant_id);
-        state.publish(Queue::ReleaseNumbers, outbox_id, message).await;
+        state.publish(queue, outbox_id, message).await;
     }
     let answer = (StatusCode::ACCEPTED, [(LOCATION, format!("/v1/orders/{order_id}"))]);
     if done == Cancelled::Replayed {

@@ -3,6 +3,7 @@
 //! Each step is bounded and idempotent, two runs at once do no harm, and a step that fails does not keep the others
 //! from running. What cannot be repaired here is recorded as a finding, which raises an alarm.
 
+mod payments;
 mod relay;
 
 use std::sync::Arc;
@@ -25,6 +26,18 @@ pub struct Report {
     pub nudged: u64,
     /// Outbox rows that nobody needed any more.
     pub needless: u64,
+    /// Orders that were owed a look at their gateway.
+    pub looks: u64,
+    /// Events of gateways that nobody had processed in time, sent again.
+    pub events: u64,
+    /// Age of the oldest payment that no gateway has answered for, in milliseconds.
+    pub unanswered_age_ms: u64,
+    /// Age of the oldest event that nobody has processed, in milliseconds.
+    pub inbox_age_ms: u64,
+    /// Age of the oldest refund that is not over, in milliseconds.
+    pub refund_age_ms: u64,
+    /// Refunds that failed and were not tried again.
+    pub refunds_failed: u64,
     /// Messages sent.
     pub published: u64,
     /// Messages that the queue did not take; their rows stay.
@@ -52,10 +65,14 @@ pub async fn run(database: &Database, queue: &Arc<dyn MessageQueue>, deadline: D
     note(&mut report, "reject-overdue", step);
     let step = nudge(database, &mut report).await;
     note(&mut report, "nudge", step);
+    let step = payments::owe(database, queue, &mut report).await;
+    note(&mut report, "payments", step);
     let step = relay::run(database, queue, deadline, &mut report).await;
     note(&mut report, "relay", step);
     let step = measure(database, &mut report).await;
     note(&mut report, "measure", step);
+    let step = payments::measure(database, &mut report).await;
+    note(&mut report, "measure-payments", step);
     let step = audit(database, &mut report).await;
     note(&mut report, "audit", step);
     let step = prune(database, &mut report).await;
@@ -117,6 +134,10 @@ pub fn emit(report: &Report) {
             metric("queue_age_ms", report.queue_age_ms as f64, Unit::Milliseconds),
             metric("audit_findings", report.findings as f64, Unit::Count),
             metric("outbox_published", report.published as f64, Unit::Count),
+            metric("payments_unanswered_age_ms", report.unanswered_age_ms as f64, Unit::Milliseconds),
+            metric("inbox_age_ms", report.inbox_age_ms as f64, Unit::Milliseconds),
+            metric("refund_age_ms", report.refund_age_ms as f64, Unit::Milliseconds),
+            metric("refunds_failed", report.refunds_failed as f64, Unit::Count),
             metric("orders_nudged", report.nudged as f64, Unit::Count),
             metric("reconcile_steps_failed", report.failed_steps.len() as f64, Unit::Count),
         ],

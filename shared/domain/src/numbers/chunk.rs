@@ -189,6 +189,18 @@ impl Chunk {
         true
     }
 
+    /// Makes a reserved number paid; false, and no change, when it is available. Only the counters show it.
+    pub fn pay(&mut self, number: i32) -> bool {
+        let (word, mask) = self.place(number);
+        if self.words[word] & mask == 0 {
+            return false;
+        }
+        self.counters.reserved -= 1;
+        self.counters.paid += 1;
+        self.changed = true;
+        true
+    }
+
     /// Gives a taken number back; false, and no change, when it is available already.
     pub fn give_back(&mut self, number: i32, kind: Kind) -> bool {
         let (word, mask) = self.place(number);

@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use domain::Reason;
-use domain::limits::BODY_BYTES_MAX;
+use domain::limits::{BODY_BYTES_MAX, WEBHOOK_BYTES_MAX};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_path_to_error::{Path as JsonPath, Segment};
@@ -35,6 +35,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         }
         let bytes = to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| too_large())?;
         parsed(&bytes).map(Self)
+    }
+}
+
+/// A body as received, of at most `WEBHOOK_BYTES_MAX` bytes: for signatures, which are over bytes.
+#[derive(Debug, Clone)]
+pub struct RawBody(pub axum::body::Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        to_bytes(request.into_body(), WEBHOOK_BYTES_MAX).await.map(Self).map_err(|_| {
+            Problem::new(Reason::TooLarge).with_detail(format!("A webhook has at most {WEBHOOK_BYTES_MAX} bytes."))
+        })
     }
 }
 

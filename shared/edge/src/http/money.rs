@@ -15,6 +15,14 @@ pub struct Money {
     currency: String,
 }
 
+impl Money {
+    /// ISO 4217 code.
+    #[must_use]
+    pub fn currency(&self) -> &str {
+        &self.currency
+    }
+}
+
 impl From<catalog::Money> for Money {
     fn from(money: catalog::Money) -> Self {
         Self { amount: money.minor.to_string(), currency: money.currency }

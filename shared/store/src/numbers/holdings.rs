@@ -18,11 +18,11 @@ use crate::types::{INT4, INT8, UUIDS};
 pub async fn find_miscounted(client: &mut Client, product_key: i32, limit: i64) -> Result<Vec<Uuid>> {
     let tx = may_scan(client).await?;
     let sql = "select buyer_id from (
-            select buyer_id, sum(cardinality(numbers))::int8 as held from orders
-            where product_key = $1 and state in ('reserved', 'paying', 'paid') group by buyer_id) as recount
+            select buyer_id, sum(cardinality(numbers) - coalesce(cardinality(given_up), 0))::int8 as held from orders
+            where product_key = $1 and state in ('reserved', 'paying', 'paid', 'refunding') group by buyer_id) as recount
         full join (select buyer_id, held::int8 from buyer_holdings where product_key = $1 and held <> 0) as holdings
             using (buyer_id)
-        where recount.held is distinct from holdings.held order by buyer_id limit $2";
+        where coalesce(recount.held, 0) <> coalesce(holdings.held, 0) order by buyer_id limit $2";
     let rows = tx.query_typed(sql, &[(&product_key, INT4), (&limit, INT8)]).await.map_err(from_postgres)?;
     rows.iter().map(|row| column(row, "buyer_id")).collect()
 }
@@ -38,9 +38,9 @@ pub async fn recount(client: &mut Client, product_key: i32, buyers: &[Uuid]) -> 
     let tx = client.transaction().await.map_err(from_postgres)?;
     lock_holdings(&tx, product_key, &buyers).await?;
     let sql = "update buyer_holdings h set held = recount.held
-        from (select b.buyer_id, coalesce(sum(cardinality(o.numbers)), 0)::int4 as held
+        from (select b.buyer_id, coalesce(sum(cardinality(o.numbers) - coalesce(cardinality(o.given_up), 0)), 0)::int4 as held
             from unnest($2) as b (buyer_id) left join orders o
-                on o.product_key = $1 and o.buyer_id = b.buyer_id and o.state in ('reserved', 'paying', 'paid')
+                on o.product_key = $1 and o.buyer_id = b.buyer_id and o.state in ('reserved', 'paying', 'paid', 'refunding')
             group by b.buyer_id) as recount
         where h.product_key = $1 and h.buyer_id = recount.buyer_id and h.held <> recount.held";
     let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_key, INT4), (&buyers, UUIDS)];

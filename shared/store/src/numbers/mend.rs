@@ -13,7 +13,7 @@ use crate::numbers::holdings::{find_miscounted, recount};
 use crate::numbers::locks::{chunk_from, lock_chunks};
 use crate::numbers::waiting::relist;
 use crate::numbers::writes::update_chunks;
-use crate::rows::column;
+use crate::rows::{allow_scans, column};
 use crate::types::{INT4, INT4S};
 
 /// Buyers whose holdings one transaction recounts.
@@ -113,12 +113,15 @@ async fn restore_rows(tx: &Transaction<'_>, product_key: i32, numbers: &[i32]) -
     if numbers.is_empty() {
         return Ok(0);
     }
+    // Paid orders are in no list: all of the product's are looked through, which only this rare damage costs.
     let sql = "insert into taken_numbers (product_key, number, order_id)
         select distinct on (claimed.number) $1, claimed.number, o.id
-        from holds h join orders o on o.id = any(h.order_ids) cross join lateral unnest(o.numbers) as claimed (number)
-        where h.product_key = $1 and o.state in ('reserved', 'paying') and o.numbers && $2 and claimed.number = any($2)
+        from orders o cross join lateral unnest(o.numbers) as claimed (number)
+        where o.product_key = $1 and o.state in ('reserved', 'paying', 'paid', 'refunding') and o.numbers && $2
+            and claimed.number = any($2) and not claimed.number = any(coalesce(o.given_up, '{}'))
         order by claimed.number, o.created_at, o.id
         on conflict do nothing";
+    allow_scans(tx).await?;
     tx.execute_typed(sql, &[(&product_key, INT4), (&numbers, INT4S)]).await.map_err(from_postgres)
 }
 

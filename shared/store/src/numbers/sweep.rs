@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use domain::catalog::Reserving;
 use domain::limits::{ORDERS_PER_SWEEP_MAX, OUTBOX_BACKOFF_MAX, PARKED_FOR};
+use domain::messages::Queue;
 use domain::{Error, Result};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -17,7 +18,7 @@ use crate::numbers::give_back::{Held, give_back, held_from};
 use crate::numbers::mend::repair;
 use crate::rows::column;
 use crate::switches;
-use crate::types::{FLOAT8, INT4, INT8, INT8S, UUID, UUIDS};
+use crate::types::{BOOL, FLOAT8, INT4, INT8, INT8S, TEXT, UUID, UUIDS};
 
 /// Products with holds that are due for the sweep, and whose numbers may change hands.
 ///
@@ -54,7 +55,8 @@ pub struct Sweep {
 /// Busy when the database is; then nothing is known to have changed.
 pub async fn sweep(client: &mut Client, product: &Product) -> Result<Sweep> {
     let due = due(client, product.key).await?;
-    let swept = match mending(client, product, &due.orders).await {
+    close_payments(client, &due.orders).await?;
+    let swept = match mending(client, product, &due.orders, false).await {
         Ok(swept) => swept,
         Err(Failure::Error(error @ Error::Busy(_))) => return Err(error),
         Err(failure) => {
@@ -65,11 +67,16 @@ pub async fn sweep(client: &mut Client, product: &Product) -> Result<Sweep> {
     Ok(Sweep { done: unlist(client, product.key, &due.rows).await?, ..swept })
 }
 
-async fn mending(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::result::Result<Sweep, Failure> {
-    match pass(client, product, ids).await {
+async fn mending(
+    client: &mut Client,
+    product: &Product,
+    ids: &[Uuid],
+    at_once: bool,
+) -> std::result::Result<Sweep, Failure> {
+    match pass(client, product, ids, at_once).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
             repair(client, product, &failure).await?;
-            pass(client, product, ids).await
+            pass(client, product, ids, at_once).await
         }
         other => other,
     }
@@ -78,7 +85,7 @@ async fn mending(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::r
 async fn one_by_one(client: &mut Client, product: &Product, ids: &[Uuid]) -> Result<Sweep> {
     let mut total = Sweep::default();
     for id in ids.iter().copied() {
-        match mending(client, product, &[id]).await {
+        match mending(client, product, &[id], false).await {
             Ok(swept) => {
                 total.orders += swept.orders;
                 total.numbers += swept.numbers;
@@ -132,14 +139,55 @@ async fn unlist(client: &Client, product_key: i32, rows: &[i64]) -> Result<u64> 
     client.execute_typed(sql, &[(&product_key, INT4), (&rows, INT8S)]).await.map_err(from_postgres)
 }
 
-async fn pass(client: &mut Client, product: &Product, ids: &[Uuid]) -> std::result::Result<Sweep, Failure> {
+/// Orders whose hold ended while they were being paid: from here on no payment may start, because their time is over.
+/// What is open at a gateway must be closed first, which `settle-payment` does. Each is owed a message and gets a later
+/// look, with growing distance, so that those that cannot be closed do not head every pass.
+async fn close_payments(client: &Client, ids: &[Uuid]) -> Result<u64> {
+    let sql = "with due as (
+            select id from orders where id = any($1) and state = 'paying' and sweep_at <= now()
+            order by id for no key update skip locked
+        ), changed as (
+            update orders o set sweep_attempts = least(o.sweep_attempts + 1, 1000),
+                sweep_at = now() + make_interval(secs => least($2, $3 * power(2, least(o.sweep_attempts, 10))))
+            from due where o.id = due.id
+            returning o.id, o.tenant_id, o.product_id, o.product_key, o.sweep_at
+        ), listed as (
+            insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from changed
+        )
+        insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
+        select gen_random_uuid(), $4, tenant_id, product_id, id, now() from changed";
+    let params: [(&(dyn ToSql + Sync), _); 4] = [
+        (&ids, UUIDS),
+        (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8),
+        (&PARKED_FOR.as_secs_f64(), FLOAT8),
+        (&Queue::SettlePayment.name(), TEXT),
+    ];
+    client.execute_typed(sql, &params).await.map_err(from_postgres)
+}
+
+/// Gives the numbers of these orders back at once, if their hold is over or their buyers gave them up. Others are left
+/// alone.
+///
+/// # Errors
+/// Busy or fault from the database; the sweep finds them all the same.
+pub async fn release_due(client: &mut Client, product_id: Uuid, ids: &[Uuid]) -> Result<Sweep> {
+    let product = crate::catalog::require_product(client, product_id).await?;
+    mending(client, &product, ids, true).await.map_err(Failure::into_error)
+}
+
+async fn pass(
+    client: &mut Client,
+    product: &Product,
+    ids: &[Uuid],
+    at_once: bool,
+) -> std::result::Result<Sweep, Failure> {
     let tx = client.transaction().await?;
-    // The seam for payments: orders in `paying` are not here, because their gateway has to be asked first.
+    // Not those in `paying`: their gateways are asked first, see `close_payments`.
     let sql = "select id, buyer_id, numbers, cancel_requested_at is not null as cancelled from orders
-        where id = any($1) and state = 'reserved' and sweep_at <= now()
+        where id = any($1) and state = 'reserved' and (sweep_at <= now() or $2)
             and (expires_at <= now() or cancel_requested_at is not null)
         order by id for no key update skip locked";
-    let rows = tx.query_typed(sql, &[(&ids, UUIDS)]).await?;
+    let rows = tx.query_typed(sql, &[(&ids, UUIDS), (&at_once, BOOL)]).await?;
     let held: Vec<Held> = rows.iter().map(held_from).collect::<Result<_>>()?;
     if held.is_empty() || switches::reserving(&tx, product.key).await? == Reserving::Halted {
         return Ok(Sweep::default());

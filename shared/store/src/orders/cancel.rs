@@ -18,8 +18,11 @@ use crate::types::{FLOAT8, TEXT, UUID};
 pub enum Cancelled {
     /// The order was queued and is cancelled.
     Now,
-    /// The order holds numbers; `release-numbers` gives them back. Its message is owed by this outbox row.
+    /// The order holds numbers: a worker gives them back, after it has closed what is open at a gateway. Its message is
+    /// owed by this outbox row.
     Requested {
+        /// Whose work it is: `settle-payment` for an order that is being paid, else `release-numbers`.
+        queue: Queue,
         /// The outbox row.
         outbox_id: Uuid,
         /// The order's product.
@@ -61,11 +64,12 @@ pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: 
             mark_cancelled(&tx, id).await?;
             Cancelled::Now
         }
-        State::Reserved if !requested => {
-            mark_requested(&tx, id, outbox_id).await?;
-            Cancelled::Requested { outbox_id, product_id }
+        State::Reserved | State::Paying if !requested => {
+            let queue = if state == State::Paying { Queue::SettlePayment } else { Queue::ReleaseNumbers };
+            mark_requested(&tx, id, outbox_id, queue).await?;
+            Cancelled::Requested { queue, outbox_id, product_id }
         }
-        State::Cancelled | State::Reserved => Cancelled::Already,
+        State::Cancelled | State::Reserved | State::Paying => Cancelled::Already,
         _ => return Err(Reason::WrongState.into()),
     };
     tx.commit().await.map_err(from_postgres)?;
@@ -87,10 +91,10 @@ async fn mark_cancelled(tx: &tokio_postgres::Transaction<'_>, id: Uuid) -> Resul
 }
 
 /// The expiry sweep looks at the order as well, should the message be lost for good.
-async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_id: Uuid) -> Result<()> {
+async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_id: Uuid, queue: Queue) -> Result<()> {
     let sql = "with changed as (
             update orders set cancel_requested_at = now(), sweep_at = least(sweep_at, now() + make_interval(secs => $5))
-            where id = $1 and state = 'reserved'
+            where id = $1 and state in ('reserved', 'paying')
             returning id, tenant_id, product_id, product_key, sweep_at
         ), listed as (
             insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from changed
@@ -100,7 +104,7 @@ async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_i
     let params: [(&(dyn ToSql + Sync), _); 5] = [
         (&id, UUID),
         (&outbox_id, UUID),
-        (&Queue::ReleaseNumbers.name(), TEXT),
+        (&queue.name(), TEXT),
         (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
         (&QUEUED_SILENT_AFTER.as_secs_f64(), FLOAT8),
     ];

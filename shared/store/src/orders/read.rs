@@ -57,6 +57,8 @@ pub struct Order {
     pub substitutes: Vec<i32>,
     /// Numbers that were free when it lost some.
     pub suggestions: Vec<i32>,
+    /// Those of `numbers` that went back to stock after they were paid.
+    pub given_up: Vec<i32>,
     /// Why it was rejected.
     pub reason: Option<Reason>,
     /// End of the hold.
@@ -72,7 +74,7 @@ pub struct Order {
 const COLUMNS: &str =
     "o.id, o.tenant_id, o.product_id, o.product_key, p.padding, o.buyer_id, o.state, o.requested_numbers,
     o.requested_quantity, o.fallback, o.unit_price_minor, o.currency, o.total_minor, o.created_at, o.queue_deadline, o.only_held_stock,
-    o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.reason, o.expires_at, o.cancel_requested_at, o.version,
+    o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.given_up, o.reason, o.expires_at, o.cancel_requested_at, o.version,
     now() as read_at";
 
 /// A buyer's order, and its place if it waits for a decision. The place is unknown in an order's first seconds: until
@@ -89,7 +91,7 @@ pub async fn find(
 ) -> Result<Option<(Order, Option<Place>)>> {
     let sql = "select id, tenant_id, product_id, product_key, padding, buyer_id, state, requested_numbers,
             requested_quantity, fallback, unit_price_minor, currency, total_minor, created_at, queue_deadline,
-            only_held_stock, numbers, lost_numbers, substitutes, suggestions, reason, expires_at, cancel_requested_at,
+            only_held_stock, numbers, lost_numbers, substitutes, suggestions, given_up, reason, expires_at, cancel_requested_at,
             version, read_at, older, wait_seconds
         from read_order($1, $2, $3, $4, $5)";
     let params: [(&(dyn ToSql + Sync), _); 5] = [
@@ -214,6 +216,7 @@ fn order_from(row: &Row) -> Result<Order> {
         lost_numbers: list_of(row, "lost_numbers")?,
         substitutes: list_of(row, "substitutes")?,
         suggestions: list_of(row, "suggestions")?,
+        given_up: list_of(row, "given_up")?,
         reason: reason.and_then(Reason::from_code),
         expires_at: column(row, "expires_at")?,
         cancel_requested_at: column(row, "cancel_requested_at")?,

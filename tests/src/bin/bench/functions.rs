@@ -1,21 +1,23 @@
 //! The release bootstraps as processes: their size, the time until they ask for their first event, and the memory that
 //! they hold after it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use domain::messages::Queue;
 use serde_json::{Value, json};
 use tests::files;
 use tests::http::{Buyer, ISSUER};
 use tests::server::{Reply, Request, Server};
 use tests::simulator::bootstrap;
+use tests::template::{Function, Template, pascal};
 use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, mpsc};
 use uuid::Uuid;
 
-use crate::keys::FUNCTIONS;
 use crate::run::{Run, median_ms};
 use crate::settings::{NUMBERS, PATIENCE, STARTS};
 use crate::shop::{Mix, Shop};
@@ -23,13 +25,15 @@ use crate::shop::{Mix, Shop};
 /// One round.
 pub(crate) async fn round(run: &mut Run) {
     let shop = Shop::open(NUMBERS).await;
-    for name in FUNCTIONS {
+    let template = Template::read("template.yaml");
+    for function in template.functions() {
+        let name = function.name();
         run.step(&format!("starts of {name}"));
         let mut times = Vec::with_capacity(STARTS);
         for _ in 0..STARTS {
-            times.push(Environment::start(name, &shop).await.init);
+            times.push(Environment::start(&template, function, &shop).await.init);
         }
-        let mut environment = Environment::start(name, &shop).await;
+        let mut environment = Environment::start(&template, function, &shop).await;
         let event = event(name, &shop, run).await;
         let rss = environment.invoke(event).await;
         run.add(&format!("bootstrap_bytes.{name}"), fs::metadata(bootstrap(name)).unwrap().len() as f64);
@@ -56,7 +60,7 @@ struct Environment {
 }
 
 impl Environment {
-    async fn start(name: &str, shop: &Shop) -> Self {
+    async fn start(template: &Template, function: Function<'_>, shop: &Shop) -> Self {
         let (events, waiting) = mpsc::unbounded_channel();
         let (says, mut said) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new(waiting));
@@ -65,11 +69,11 @@ impl Environment {
             async move { serve(request, &waiting, &says).await }
         })
         .await;
-        let mut command = command(name, &server.address(), shop).await;
+        let mut command = command(template, function, &server.address(), shop).await;
         let started = Instant::now();
         let process = command.spawn().unwrap();
         let first = tokio::time::timeout(PATIENCE, said.recv()).await.expect("the function starts in time");
-        let Some(Said::Next(at)) = first else { panic!("{name} did not ask for an event first") };
+        let Some(Said::Next(at)) = first else { panic!("{} did not ask for an event first", function.name()) };
         Self { process, init: at - started, events, said, _server: server }
     }
 
@@ -90,9 +94,22 @@ impl Environment {
     }
 }
 
-async fn command(name: &str, api: &str, shop: &Shop) -> Command {
+/// A function as the template describes it, with this address for the runtime API, AWS and every queue.
+async fn command(template: &Template, function: Function<'_>, api: &str, shop: &Shop) -> Command {
     let sql = "select host(inet_server_addr()) || ':' || inet_server_port() || '/' || current_database()";
     let place: String = shop.database.owner().query_one(sql, &[]).await.unwrap().get(0);
+    let given = [
+        ("Stage", "local".into()),
+        ("DatabaseUrl", format!("postgres://{}@{place}", store::migrations::APP_ROLE)),
+        ("OwnerDatabaseUrl", format!("postgres://postgres@{place}")),
+        ("TokenKeys", edge::auth::development::JWKS.into()),
+        ("TokenIssuer", ISSUER.into()),
+        ("SealingKeys", edge::sealing::DEVELOPMENT_KEYS.into()),
+    ];
+    let queue = |queue: Queue| (format!("{}Queue", pascal(queue.name())), format!("http://{api}/{}", queue.name()));
+    let given = given.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(Queue::ALL.map(queue));
+    let given: BTreeMap<String, String> = given.collect();
+    let name = function.name();
     let mut command = Command::new(bootstrap(name));
     command.env_clear().kill_on_drop(true).stdin(Stdio::null()).stdout(Stdio::null()).envs([
         ("AWS_LAMBDA_RUNTIME_API", api),
@@ -103,19 +120,10 @@ async fn command(name: &str, api: &str, shop: &Shop) -> Command {
         ("AWS_ACCESS_KEY_ID", "test"),
         ("AWS_SECRET_ACCESS_KEY", "test"),
         ("AWS_ENDPOINT_URL", &format!("http://{api}")),
-        ("TIRADA_STAGE", "local"),
-        ("TIRADA_FUNCTION_TIMEOUT_MS", if HTTP.contains(&name) { "10000" } else { "60000" }),
-        ("TIRADA_DATABASE_URL", &format!("postgres://{}@{place}", store::migrations::APP_ROLE)),
-        ("TIRADA_OWNER_DATABASE_URL", &format!("postgres://postgres@{place}")),
-        ("TIRADA_TOKEN_KEYS", edge::auth::development::JWKS),
-        ("TIRADA_TOKEN_ISSUER", ISSUER),
-        ("TIRADA_QUEUE_RESERVE_NUMBERS_URL", &format!("http://{api}/reserve-numbers")),
-        ("TIRADA_QUEUE_RELEASE_NUMBERS_URL", &format!("http://{api}/release-numbers")),
     ]);
+    command.envs(template.environment(function, &given));
     command
 }
-
-const HTTP: [&str; 3] = ["catalog", "orders", "order-status"];
 
 /// Something real to do: it connects to the database, and to the queue where the function sends.
 async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
@@ -123,11 +131,14 @@ async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
         "catalog" => "http-read-availability",
         "orders" => "http-place-order",
         "order-status" => "http-list-orders",
+        "payments" => "http-pay-order",
+        "payment-webhook" => "http-receive-webhook",
         "reserve-numbers" => {
             let placed = shop.place(BATCH_AT_START, Mix::Both, &mut run.rng).await;
             return serde_json::from_str(&shop.events(&placed, BATCH_AT_START)[0]).unwrap();
         }
         "release-numbers" => "sqs-release-numbers",
+        "settle-payment" => "sqs-settle-payment",
         "expire-reservations" => "scheduler-expire-reservations",
         "reconcile-orders" => "scheduler-reconcile-orders",
         _ => return json!({}),

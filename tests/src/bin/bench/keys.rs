@@ -1,5 +1,9 @@
 //! What is measured: every key with its unit and its floor.
 
+use std::borrow::Cow;
+
+use tests::template::Template;
+
 /// What a value must reach.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Floor {
@@ -37,38 +41,43 @@ pub(crate) enum Group {
 }
 
 /// One key of the report.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) group: Group,
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) unit: &'static str,
     pub(crate) floor: Floor,
 }
 
 const fn key(group: Group, name: &'static str, unit: &'static str, floor: Floor) -> Key {
-    Key { group, name, unit, floor }
+    Key { group, name: Cow::Borrowed(name), unit, floor }
 }
 
 use Floor::{AtLeast, AtMost, Between, Reported};
 use Group::{Functions, Intake, Repair, Reserve, Sizes};
 
-/// Every function, named as its bootstrap.
-pub(crate) const FUNCTIONS: [&str; 8] = [
-    "catalog",
-    "orders",
-    "order-status",
-    "reserve-numbers",
-    "release-numbers",
-    "expire-reservations",
-    "reconcile-orders",
-    "migrate",
-];
-
 /// Memory of a function, in bytes.
 const RSS_MAX: f64 = 20e6;
 
-/// Every key, in the order of the table.
-pub(crate) const KEYS: &[Key] = &[
+/// Every key, in the order of the table: those of the functions last.
+pub(crate) fn keys() -> Vec<Key> {
+    let template = Template::read("template.yaml");
+    let mut keys = KEYS.to_vec();
+    for (measure, unit) in [("init_ms", "ms"), ("rss_bytes", "bytes"), ("bootstrap_bytes", "bytes")] {
+        keys.extend(template.functions().map(|function| {
+            let floor = match (measure, function.name()) {
+                ("init_ms", "orders") => AtMost(20.0),
+                ("init_ms", "reserve-numbers") => AtMost(10.0),
+                ("rss_bytes", _) => AtMost(RSS_MAX),
+                _ => Reported,
+            };
+            Key { group: Functions, name: format!("{measure}.{}", function.name()).into(), unit, floor }
+        }));
+    }
+    keys
+}
+
+const KEYS: &[Key] = &[
     key(Reserve, "reserve_vs_hot_row", "ratio", AtLeast(20.0)),
     key(Reserve, "reserve_vs_plain_bitmap", "ratio", AtLeast(120.0)),
     key(Reserve, "reserve_vs_row_per_number", "ratio", AtLeast(6.0)),
@@ -121,28 +130,4 @@ pub(crate) const KEYS: &[Key] = &[
     key(Repair, "expire_numbers_per_s", "numbers/s", Reported),
     key(Repair, "audit_numbers_per_s", "numbers/s", Reported),
     key(Repair, "rebuild_ms", "ms", Reported),
-    key(Functions, "init_ms.catalog", "ms", Reported),
-    key(Functions, "init_ms.orders", "ms", AtMost(20.0)),
-    key(Functions, "init_ms.order-status", "ms", Reported),
-    key(Functions, "init_ms.reserve-numbers", "ms", AtMost(10.0)),
-    key(Functions, "init_ms.release-numbers", "ms", Reported),
-    key(Functions, "init_ms.expire-reservations", "ms", Reported),
-    key(Functions, "init_ms.reconcile-orders", "ms", Reported),
-    key(Functions, "init_ms.migrate", "ms", Reported),
-    key(Functions, "rss_bytes.catalog", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.orders", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.order-status", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.reserve-numbers", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.release-numbers", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.expire-reservations", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.reconcile-orders", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "rss_bytes.migrate", "bytes", AtMost(RSS_MAX)),
-    key(Functions, "bootstrap_bytes.catalog", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.orders", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.order-status", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.reserve-numbers", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.release-numbers", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.expire-reservations", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.reconcile-orders", "bytes", Reported),
-    key(Functions, "bootstrap_bytes.migrate", "bytes", Reported),
 ];

@@ -31,7 +31,7 @@ use clap::Parser;
 use tests::{TestDatabase, files, randomness};
 
 use intake::Intake;
-use keys::{Group, KEYS, Key};
+use keys::{Group, Key};
 use reserve::Reserve;
 use run::{Run, Samples};
 use settings::{Volumes, WORKERS};
@@ -56,7 +56,7 @@ struct Options {
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    let keys: Vec<Key> = KEYS.iter().filter(|key| options.wants(key.group)).copied().collect();
+    let keys: Vec<Key> = keys::keys().into_iter().filter(|key| options.wants(key.group)).collect();
     let looked_at = TestDatabase::new().await;
     let machine = machine::describe(&looked_at).await;
     looked_at.finish().await;
@@ -68,7 +68,7 @@ async fn main() -> ExitCode {
     let folder = files::root().join("target/bench");
     report::write(&folder, &keys, &samples, &machine);
     chart::write(&folder, &samples);
-    let complete = keys.iter().all(|key| samples.median(key.name).is_some());
+    let complete = keys.iter().all(|key| samples.median(&key.name).is_some());
     if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

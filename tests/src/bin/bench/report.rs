@@ -14,10 +14,10 @@ use crate::settings::{BATCH, CONNECTIONS, NUMBERS_PER_ORDER, ORDERS_PER_BUYER};
 pub(crate) fn write(folder: &Path, keys: &[Key], samples: &Samples, machine: &Value) {
     let mut report = Map::new();
     for key in keys {
-        let value = samples.median(key.name);
+        let value = samples.median(&key.name);
         let floor = floor_text(key.floor);
-        let entry = json!({ "value": value, "unit": key.unit, "rounds": samples.rounds(key.name), "floor": floor });
-        report.insert(key.name.to_owned(), entry);
+        let entry = json!({ "value": value, "unit": key.unit, "rounds": samples.rounds(&key.name), "floor": floor });
+        report.insert(key.name.clone().into_owned(), entry);
     }
     report.insert("machine".into(), machine.clone());
     report.insert("load".into(), load());
@@ -40,7 +40,7 @@ fn load() -> Value {
 /// The floors that were missed, one line each; empty when there are none.
 pub(crate) fn missed(keys: &[Key], samples: &Samples) -> String {
     let missed = keys.iter().filter_map(|key| {
-        let value = samples.median(key.name).filter(|value| !key.floor.is_met(*value))?;
+        let value = samples.median(&key.name).filter(|value| !key.floor.is_met(*value))?;
         Some(format!("MISSED: {} is {}, wanted {}\n", key.name, figure(value), floor_text(key.floor)))
     });
     missed.collect()
@@ -51,11 +51,11 @@ pub(crate) fn table(keys: &[Key], samples: &Samples) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_header(["key", "value", "unit", "rounds", "floor", ""]);
     for key in keys {
-        let Some(value) = samples.median(key.name) else {
-            table.add_row([key.name, "-", key.unit, "", &floor_text(key.floor), "NOT MEASURED"]);
+        let Some(value) = samples.median(&key.name) else {
+            table.add_row([&*key.name, "-", key.unit, "", &floor_text(key.floor), "NOT MEASURED"]);
             continue;
         };
-        let rounds = samples.rounds(key.name);
+        let rounds = samples.rounds(&key.name);
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
         let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let spread = format!("{} to {}", figure(least), figure(most));
@@ -64,7 +64,7 @@ pub(crate) fn table(keys: &[Key], samples: &Samples) -> Table {
             floor if floor.is_met(value) => "met",
             _ => "MISSED",
         };
-        table.add_row([key.name, &figure(value), key.unit, &spread, &floor_text(key.floor), verdict]);
+        table.add_row([&*key.name, &figure(value), key.unit, &spread, &floor_text(key.floor), verdict]);
     }
     if let Some(column) = table.column_mut(1) {
         column.set_cell_alignment(CellAlignment::Right);

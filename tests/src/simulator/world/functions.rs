@@ -11,28 +11,29 @@ use crate::simulator::figures::Figures;
 use crate::simulator::function::{Function, Gate, Settings as FunctionSettings, bootstrap};
 use crate::simulator::proxy::Proxy;
 use crate::simulator::sqs::Sqs;
+use crate::template::pascal;
 
-/// Values of what the template's variables refer to.
-pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> BTreeMap<&'static str, String> {
+/// Values of what the template's variables refer to, where they are not the defaults.
+pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> BTreeMap<String, String> {
     let name = database.app_config().get_dbname().expect("a name").to_owned();
     let role = store::migrations::APP_ROLE;
     let url = format!("postgres://{role}:{APP_PASSWORD}@127.0.0.1:{}/{name}", proxy.port());
-    BTreeMap::from([
+    let parameters = [
         ("Stage", "local".to_owned()),
-        ("LogLevel", "info".to_owned()),
         ("DatabaseUrl", url),
         ("TokenKeys", edge::auth::development::JWKS.to_owned()),
         ("TokenIssuer", crate::http::ISSUER.to_owned()),
-        ("ReserveNumbersQueue", sqs.url(Queue::ReserveNumbers)),
-        ("ReleaseNumbersQueue", sqs.url(Queue::ReleaseNumbers)),
-    ])
+        ("SealingKeys", edge::sealing::DEVELOPMENT_KEYS.to_owned()),
+    ];
+    let queues = Queue::ALL.map(|queue| (format!("{}Queue", pascal(queue.name())), sqs.url(queue)));
+    parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(queues).collect()
 }
 
 /// A function as the template describes it, and as Lambda would start it.
 pub(super) fn function(
     figures: &Figures,
     name: &str,
-    parameters: &BTreeMap<&str, String>,
+    parameters: &BTreeMap<String, String>,
     (sqs, gate): (&Sqs, &Gate),
     freezes: bool,
 ) -> Function {

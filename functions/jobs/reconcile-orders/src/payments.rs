@@ -1,0 +1,46 @@
+//! Money that nobody told us about: attempts, refunds and events whose turn to be looked at has come.
+
+use std::sync::Arc;
+
+use domain::Result;
+use domain::messages::{EventMessage, Queue};
+use edge::queue::{MessageQueue, Outgoing};
+use store::{Database, payments};
+
+use crate::{Report, millis};
+
+/// Owes a message for every order that wants a look, and sends the events that nobody has processed. What the queue
+/// does not take is due again after its backoff.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub(crate) async fn owe(database: &Database, queue: &Arc<dyn MessageQueue>, report: &mut Report) -> Result<()> {
+    let events = {
+        let client = database.client().await?;
+        report.looks = payments::owe_looks(&client).await?;
+        payments::claim_unprocessed(&client).await?
+    };
+    let message = |event: &payments::Event| EventMessage::new(event.tenant_id, event.gateway, &event.event_id);
+    let messages: Vec<Outgoing> = events.iter().map(|event| Outgoing::from(&message(event))).collect();
+    let sent = if messages.is_empty() { Vec::new() } else { queue.send(Queue::SettlePayment, &messages).await };
+    for (event, result) in events.iter().zip(sent) {
+        match result {
+            Ok(()) => report.events += 1,
+            Err(error) => tracing::warn!(store.id = %event.tenant_id, error.message = %error, "event not published"),
+        }
+    }
+    Ok(())
+}
+
+/// Measures what waits for gateways.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<()> {
+    let measures = payments::measure(&*database.client().await?).await?;
+    report.unanswered_age_ms = millis(measures.unanswered);
+    report.inbox_age_ms = millis(measures.inbox);
+    report.refund_age_ms = millis(measures.refunding);
+    report.refunds_failed = u64::try_from(measures.refunds_failed).unwrap_or(0);
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! One order: every attempt is asked about once, every refund that is not over, until nothing moves.
+
+use std::collections::HashSet;
+
+use cashier::Asked;
+use domain::Result;
+use domain::payments::{Step, next_step};
+use edge::sqs::Outcome;
+use store::numbers::release_due;
+use store::payments::{Payable, find_payable};
+use uuid::Uuid;
+
+use crate::State;
+
+/// Rounds over an order. Each is caused by an attempt that has moved on: authorised, then captured, for the longest.
+const ROUNDS_MAX: usize = 4;
+
+/// Settles an order. Attempts in `heard` were fetched a moment ago.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub(crate) async fn settle(state: &State, order_id: Uuid, heard: &[Uuid]) -> Result<Outcome> {
+    let mut fetched: HashSet<Uuid> = heard.iter().copied().collect();
+    let mut refunded = HashSet::new();
+    for _ in 0..ROUNDS_MAX {
+        let found = find_payable(&*state.database.client().await?, order_id).await?;
+        let Some(payable) = found else { return Ok(Outcome::Failed) };
+        let mut moved = steps(state, &payable, &mut fetched).await?;
+        for refund in payable.refunds.iter().filter(|refund| refunded.insert(refund.id)) {
+            if let Some(attempt) = payable.attempts.iter().find(|attempt| attempt.id == refund.attempt_id) {
+                state.cashier.refund(refund, attempt).await?;
+                moved = true;
+            }
+        }
+        if !moved {
+            release(state, &payable, order_id).await?;
+            break;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Takes the next step of every attempt; whether one has moved.
+async fn steps(state: &State, payable: &Payable, fetched: &mut HashSet<Uuid>) -> Result<bool> {
+    let mut moved = false;
+    for attempt in &payable.attempts {
+        let step = next_step(payable.order, attempt.view());
+        if step == Step::Wait || (step == Step::Fetch && !fetched.insert(attempt.id)) {
+            continue;
+        }
+        if let Asked::Answered(now) = state.cashier.take(step, attempt, &payable.description).await? {
+            moved |= now.state != attempt.state || now.used != attempt.used;
+        }
+    }
+    Ok(moved)
+}
+
+/// An order that waited only for its payment to be closed gives its numbers back now.
+async fn release(state: &State, payable: &Payable, order_id: Uuid) -> Result<()> {
+    let is_leaving = payable.order.hold_over || payable.order.cancel_requested;
+    if is_leaving && payable.order.state == domain::orders::State::Reserved {
+        release_due(&mut *state.database.client().await?, payable.product_id, &[order_id]).await?;
+    }
+    Ok(())
+}

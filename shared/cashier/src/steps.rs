@@ -1,0 +1,177 @@
+//! One question to a gateway about an attempt, and its answer written down.
+
+use std::time::Duration;
+
+use domain::Result;
+use domain::payments::{Gateway, Step, key};
+use edge::metrics;
+use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
+use store::payments::{Answer, Attempt, record};
+use uuid::Uuid;
+
+use crate::Cashier;
+
+/// Payments that were made before their attempt was recorded do not exist, but clocks differ.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
+
+/// Age up to which an attempt cannot have been asked for before.
+const JUST_RECORDED: Duration = Duration::from_millis(500);
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// The answer is written down; the attempt as it is now.
+    Answered(Box<Attempt>),
+    /// There was no answer that says anything. Nothing was written.
+    Unanswered,
+}
+
+impl Cashier {
+    /// Takes a step, unless it is to wait.
+    ///
+    /// # Errors
+    /// Busy or fault from the database. A gateway that fails is not an error: it is [`Asked::Unanswered`].
+    pub async fn take(&self, step: Step, attempt: &Attempt, description: &str) -> Result<Asked> {
+        if step == Step::Wait {
+            return Ok(Asked::Unanswered);
+        }
+        // What staff booked is known here and nowhere else.
+        if attempt.gateway == Gateway::Manual && step != Step::Create {
+            return self.write(attempt, Answer::Nothing).await;
+        }
+        let client = self.client(attempt.tenant_id, attempt.gateway).await?;
+        let asked = match (step, attempt.payment_id.as_deref()) {
+            (Step::Create, _) => self.create(&client, attempt, description).await,
+            (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
+            (Step::Void, Some(payment_id)) => {
+                let voided = client.void(payment_id, &key_of(attempt, "void")).await;
+                self.bring(attempt, voided).await
+            }
+            (Step::Fetch, Some(payment_id)) => self.bring(attempt, client.fetch(payment_id).await).await,
+            _ => self.find(&client, attempt).await,
+        };
+        count(asked.as_ref().ok());
+        asked
+    }
+
+    async fn create(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
+        let key = key_of(attempt, "create");
+        let new = NewPayment {
+            attempt_id: attempt.id,
+            order_id: attempt.order_id,
+            tenant_id: attempt.tenant_id,
+            key: &key,
+            amount_minor: attempt.amount_minor,
+            currency: &attempt.currency,
+            method: attempt.method,
+            capture: attempt.capture,
+            expires_at: attempt.expires_at,
+            description,
+            return_url: attempt.return_url.as_deref(),
+            payer_email: None,
+        };
+        fail::fail_point!("payment.before_create");
+        let created = client.create(&new).await;
+        fail::fail_point!("payment.after_create");
+        match created {
+            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
+            // A try before this one may have been heard: a refusal of this one says nothing about it.
+            Err(failure @ (Failure::Refused { .. } | Failure::NotFound)) if attempt.age > JUST_RECORDED => {
+                tracing::error!(attempt.id = %attempt.id, error.message = %failure, "a gateway refuses to make a payment again");
+                self.find(client, attempt).await
+            }
+            // Understood and not made: there is nothing there that could be paid.
+            Err(failure @ (Failure::Refused { .. } | Failure::NotFound)) => {
+                tracing::error!(attempt.id = %attempt.id, error.message = %failure, "a gateway refuses to make a payment");
+                self.write(attempt, Answer::Unknown).await
+            }
+            Err(failure) => Ok(unanswered(attempt, &failure)),
+        }
+    }
+
+    /// By our reference. Definitely not found means that nobody will ever pay it, unless a request of ours is still
+    /// under way; whatever that brings is late money.
+    async fn find(&self, client: &GatewayClient, attempt: &Attempt) -> Result<Asked> {
+        match client.find(attempt.id, attempt.created_at - CLOCKS_DIFFER).await {
+            Ok(Some(observed)) => self.write(attempt, Answer::Observed(&observed)).await,
+            Ok(None) => self.write(attempt, Answer::Unknown).await,
+            Err(failure) => Ok(unanswered(attempt, &failure)),
+        }
+    }
+
+    /// What cannot be captured any more shows why when it is looked at.
+    async fn capture(&self, client: &GatewayClient, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
+        let key = key_of(attempt, "capture");
+        match client.capture(payment_id, attempt.amount_minor, &key).await {
+            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Err(failure @ Failure::Unknown(_)) => Ok(unanswered(attempt, &failure)),
+            Err(failure) => {
+                tracing::warn!(attempt.id = %attempt.id, error.message = %failure, "not captured");
+                self.bring(attempt, client.fetch(payment_id).await).await
+            }
+        }
+    }
+
+    /// Asks about a payment that is known to be an attempt's, under whatever id the gateway used for it.
+    ///
+    /// # Errors
+    /// As [`Cashier::take`].
+    pub async fn hear(&self, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
+        let client = self.client(attempt.tenant_id, attempt.gateway).await?;
+        self.bring(attempt, client.fetch(payment_id).await).await
+    }
+
+    /// Which attempt a payment of a store's account names; inside, none when it is not ours. None at all when there was
+    /// no answer.
+    ///
+    /// # Errors
+    /// Busy or fault from the database.
+    pub async fn reference(&self, tenant_id: Uuid, gateway: Gateway, payment_id: &str) -> Result<Option<Option<Uuid>>> {
+        let client = self.client(tenant_id, gateway).await?;
+        match client.fetch(payment_id).await {
+            Ok(observed) => Ok(Some(observed.attempt_id)),
+            Err(Failure::NotFound) => Ok(Some(None)),
+            Err(failure) => {
+                tracing::warn!(gateway = gateway.word(), error.message = %failure, "no answer about a payment");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes down an answer about a payment that the gateway knows.
+    pub(crate) async fn bring(
+        &self,
+        attempt: &Attempt,
+        answer: std::result::Result<domain::payments::Observed, Failure>,
+    ) -> Result<Asked> {
+        match answer {
+            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Err(failure) => Ok(unanswered(attempt, &failure)),
+        }
+    }
+
+    async fn write(&self, attempt: &Attempt, answer: Answer<'_>) -> Result<Asked> {
+        let mut client = self.database.client().await?;
+        Ok(Asked::Answered(Box::new(record(&mut client, attempt.id, answer).await?)))
+    }
+}
+
+fn unanswered(attempt: &Attempt, failure: &Failure) -> Asked {
+    tracing::warn!(attempt.id = %attempt.id, gateway = attempt.gateway.word(), error.message = %failure, "no answer about a payment");
+    Asked::Unanswered
+}
+
+/// The same for every try of the same thing, so that it is done once.
+fn key_of(attempt: &Attempt, operation: &str) -> String {
+    key(attempt.tenant_id, attempt.order_id, operation, &attempt.number.to_string())
+}
+
+fn count(asked: Option<&Asked>) {
+    let outcome = match asked {
+        Some(Asked::Answered(now)) => now.state.word(),
+        Some(Asked::Unanswered) => "unanswered",
+        None => "failed",
+    };
+    metrics::count("payment_answers", &[(metrics::Dimension::Outcome, outcome)]);
+}

@@ -1,0 +1,293 @@
+//! An order with everything that is known about its money, under the order's lock; and its way back into the rows.
+//!
+//! All changes are made in memory and written at the end, so that the lock order is kept: whatever moves numbers comes
+//! before the rows of attempts, refunds and disputes.
+
+use std::collections::BTreeSet;
+
+use domain::orders::{Fallback, State};
+use domain::payments::{DisputeState, RefundCause, RefundState};
+use domain::{Error, Result};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Transaction};
+use uuid::Uuid;
+
+use super::attempts::{Attempt, COLUMNS, attempt_from};
+use super::refunds::{Refund, refund_from};
+use crate::errors::from_postgres;
+use crate::numbers::expect;
+use crate::rows::{column, one_word};
+use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, UUID};
+
+/// A locked order and its money.
+pub(super) struct Money {
+    pub(super) order: LockedOrder,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) refunds: Vec<Refund>,
+    pub(super) disputes: Vec<Dispute>,
+    /// Transitions to be written: state after, cause.
+    steps: Vec<(State, &'static str)>,
+    changed_attempts: BTreeSet<Uuid>,
+    changed_refunds: BTreeSet<Uuid>,
+    new_refunds: BTreeSet<Uuid>,
+}
+
+/// The order, as locked and as changed since.
+pub(super) struct LockedOrder {
+    pub(super) id: Uuid,
+    pub(super) tenant_id: Uuid,
+    pub(super) product_id: Uuid,
+    pub(super) buyer_id: Uuid,
+    pub(super) state: State,
+    pub(super) fallback: Fallback,
+    pub(super) numbers: Vec<i32>,
+    pub(super) substitutes: Vec<i32>,
+    pub(super) given_up: Vec<i32>,
+    pub(super) unit_price_minor: i64,
+    pub(super) total_minor: i64,
+    pub(super) currency: String,
+    pub(super) cancel_requested: bool,
+    version: i32,
+    state_before: State,
+    numbers_changed: bool,
+}
+
+impl LockedOrder {
+    /// Numbers that are its buyer's, or held for him.
+    pub(super) fn owned(&self) -> Vec<i32> {
+        self.numbers.iter().copied().filter(|number| !self.given_up.contains(number)).collect()
+    }
+}
+
+pub(super) struct Dispute {
+    pub(super) id: Uuid,
+    pub(super) attempt_id: Uuid,
+    pub(super) gateway_dispute_id: String,
+    pub(super) amount_minor: i64,
+    pub(super) state: DisputeState,
+}
+
+impl Money {
+    /// Locks an order and reads its money; none when there is no such order.
+    pub(super) async fn lock(tx: &Transaction<'_>, order_id: Uuid) -> Result<Option<Self>> {
+        let sql = "select id, tenant_id, product_id, buyer_id, state, fallback, numbers,
+                coalesce(substitutes, '{}') as substitutes, coalesce(given_up, '{}') as given_up, unit_price_minor,
+                coalesce(total_minor, 0) as total_minor, currency, cancel_requested_at is not null as cancelled, version
+            from orders where id = $1 for no key update";
+        let Some(row) = tx.query_typed_opt(sql, &[(&order_id, UUID)]).await.map_err(from_postgres)? else {
+            return Ok(None);
+        };
+        let order = order_from(&row)?;
+        let attempts = format!("select {COLUMNS} from payment_attempts where order_id = $1 order by number");
+        let refunds = format!("select {} from refunds where order_id = $1 order by id", super::refunds::COLUMNS);
+        let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state from disputes
+            where order_id = $1 order by id";
+        let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
+        let (attempts, refunds, disputes) = futures::future::try_join3(
+            tx.query_typed(&attempts, &param),
+            tx.query_typed(&refunds, &param),
+            tx.query_typed(disputes, &param),
+        )
+        .await
+        .map_err(from_postgres)?;
+        Ok(Some(Self {
+            order,
+            attempts: attempts.iter().map(attempt_from).collect::<Result<_>>()?,
+            refunds: refunds.iter().map(refund_from).collect::<Result<_>>()?,
+            disputes: disputes.iter().map(dispute_from).collect::<Result<_>>()?,
+            steps: Vec::new(),
+            changed_attempts: BTreeSet::new(),
+            changed_refunds: BTreeSet::new(),
+            new_refunds: BTreeSet::new(),
+        }))
+    }
+
+    /// Moves the order on. The domain's table decides whether it may.
+    pub(super) fn step(&mut self, to: State, cause: &'static str) -> Result<()> {
+        if !self.order.state.may_become(to) {
+            return Err(Error::fault(format!("{} must not become {}", self.order.state.word(), to.word())));
+        }
+        self.order.state = to;
+        self.steps.push((to, cause));
+        Ok(())
+    }
+
+    /// The attempt, about to be changed.
+    pub(super) fn attempt_mut(&mut self, id: Uuid) -> Result<&mut Attempt> {
+        self.changed_attempts.insert(id);
+        self.attempts
+            .iter_mut()
+            .find(|attempt| attempt.id == id)
+            .ok_or_else(|| Error::fault("an attempt of another order"))
+    }
+
+    /// The refund, about to be changed.
+    pub(super) fn refund_mut(&mut self, id: Uuid) -> Result<&mut Refund> {
+        self.changed_refunds.insert(id);
+        self.refunds.iter_mut().find(|refund| refund.id == id).ok_or_else(|| Error::fault("a refund of another order"))
+    }
+
+    /// Adds a refund to be written.
+    pub(super) fn add_refund(&mut self, refund: Refund) {
+        self.new_refunds.insert(refund.id);
+        self.refunds.push(refund);
+    }
+
+    /// Marks numbers as given up, or replaces the order's numbers; written with the order.
+    pub(super) fn give_up(&mut self, numbers: &[i32]) {
+        self.order.given_up.extend(numbers);
+        self.order.given_up.sort_unstable();
+        self.order.numbers_changed = true;
+    }
+
+    /// Other numbers than before, some of them substitutes.
+    pub(super) fn replace_numbers(&mut self, numbers: Vec<i32>, substitutes: Vec<i32>) {
+        self.order.numbers = numbers;
+        self.order.substitutes = substitutes;
+        self.order.numbers_changed = true;
+    }
+
+    /// Money that is on its way back or was given back by refunds of an attempt; failed ones do not count.
+    pub(super) fn going_back(&self, attempt_id: Uuid) -> i64 {
+        let live = |refund: &&Refund| refund.attempt_id == attempt_id && refund.state != RefundState::Failed;
+        self.refunds.iter().filter(live).map(|refund| refund.amount_minor).sum()
+    }
+
+    /// A refund of what is left of an attempt's money.
+    pub(super) fn return_rest(&mut self, position: usize, cause: RefundCause, numbers: Vec<i32>) {
+        let attempt = &self.attempts[position];
+        let rest = attempt.captured_minor - self.going_back(attempt.id);
+        if rest > 0 {
+            let refund = Refund::new(attempt, rest, numbers, cause);
+            self.add_refund(refund);
+        }
+    }
+
+    /// Writes what has changed; the order first, as it is locked first.
+    pub(super) async fn write(&self, tx: &Transaction<'_>) -> Result<()> {
+        self.write_order(tx).await?;
+        for attempt in self.attempts.iter().filter(|attempt| self.changed_attempts.contains(&attempt.id)) {
+            write_attempt(tx, attempt).await?;
+        }
+        for refund in &self.refunds {
+            if self.new_refunds.contains(&refund.id) {
+                super::refunds::insert(tx, refund).await?;
+            } else if self.changed_refunds.contains(&refund.id) {
+                super::refunds::update(tx, refund).await?;
+            }
+        }
+        for dispute in &self.disputes {
+            write_dispute(tx, dispute, self.order.tenant_id, self.order.id).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_order(&self, tx: &Transaction<'_>) -> Result<()> {
+        let order = &self.order;
+        if order.numbers_changed {
+            let sql = "update orders set numbers = $2, substitutes = nullif($3, '{}'), given_up = nullif($4, '{}')
+                where id = $1";
+            let params: [(&(dyn ToSql + Sync), _); 4] =
+                [(&order.id, UUID), (&order.numbers, INT4S), (&order.substitutes, INT4S), (&order.given_up, INT4S)];
+            expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "orders")?;
+        }
+        if self.steps.is_empty() {
+            return Ok(());
+        }
+        let states: Vec<&str> = self.steps.iter().map(|(state, _)| state.word()).collect();
+        let causes: Vec<&str> = self.steps.iter().map(|(_, cause)| *cause).collect();
+        let steps = i32::try_from(self.steps.len()).unwrap_or(i32::MAX);
+        let sql = "with changed as (
+                update orders set state = $2, version = version + $3 where id = $1 and state = $4 and version = $5
+                returning id
+            )
+            insert into order_events (order_id, version, from_state, to_state, cause)
+            select c.id, $5 + s.position::int4, lag(s.state, 1, $4) over (order by s.position), s.state, s.cause
+            from changed c cross join unnest($6, $7) with ordinality as s (state, cause, position)";
+        let params: [(&(dyn ToSql + Sync), _); 7] = [
+            (&order.id, UUID),
+            (&order.state.word(), TEXT),
+            (&steps, INT4),
+            (&order.state_before.word(), TEXT),
+            (&order.version, INT4),
+            (&states, TEXTS),
+            (&causes, TEXTS),
+        ];
+        expect(self.steps.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "steps")
+    }
+}
+
+async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
+    let instructions = attempt
+        .instructions
+        .as_ref()
+        .map(|instructions| serde_json::to_string(instructions).map_err(|error| Error::Fault(Box::new(error))))
+        .transpose()?;
+    let wait = super::settle::next_look(attempt).map(|wait| wait.as_secs_f64());
+    let sql = "update payment_attempts set state = $2, used = $3, captured_minor = $4, refunded_minor = $5,
+            payment_id = $6, instructions = $7, decline_code = $8, looks = $9,
+            look_at = now() + make_interval(secs => $10), version = version + 1
+        where id = $1";
+    let params: [(&(dyn ToSql + Sync), _); 10] = [
+        (&attempt.id, UUID),
+        (&attempt.state.word(), TEXT),
+        (&attempt.used.map(|used| used.word()), TEXT),
+        (&attempt.captured_minor, INT8),
+        (&attempt.refunded_minor, INT8),
+        (&attempt.payment_id, TEXT),
+        (&instructions, TEXT),
+        (&attempt.decline_code, TEXT),
+        (&attempt.looks, INT2),
+        (&wait, crate::types::FLOAT8),
+    ];
+    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
+}
+
+async fn write_dispute(tx: &Transaction<'_>, dispute: &Dispute, tenant_id: Uuid, order_id: Uuid) -> Result<()> {
+    let sql = "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state)
+        values ($1, $2, $3, $4, $5, $6, $7)
+        on conflict on constraint disputes_at_gateway
+        do update set state = excluded.state, amount_minor = excluded.amount_minor";
+    let params: [(&(dyn ToSql + Sync), _); 7] = [
+        (&dispute.id, UUID),
+        (&tenant_id, UUID),
+        (&order_id, UUID),
+        (&dispute.attempt_id, UUID),
+        (&dispute.gateway_dispute_id, TEXT),
+        (&dispute.amount_minor, INT8),
+        (&dispute.state.word(), TEXT),
+    ];
+    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "disputes")
+}
+
+fn order_from(row: &Row) -> Result<LockedOrder> {
+    let state = one_word(row, "state", State::from_word)?;
+    Ok(LockedOrder {
+        id: column(row, "id")?,
+        tenant_id: column(row, "tenant_id")?,
+        product_id: column(row, "product_id")?,
+        buyer_id: column(row, "buyer_id")?,
+        state,
+        fallback: one_word(row, "fallback", Fallback::from_word)?,
+        numbers: column(row, "numbers")?,
+        substitutes: column(row, "substitutes")?,
+        given_up: column(row, "given_up")?,
+        unit_price_minor: column(row, "unit_price_minor")?,
+        total_minor: column(row, "total_minor")?,
+        currency: column(row, "currency")?,
+        cancel_requested: column(row, "cancelled")?,
+        version: column(row, "version")?,
+        state_before: state,
+        numbers_changed: false,
+    })
+}
+
+fn dispute_from(row: &Row) -> Result<Dispute> {
+    Ok(Dispute {
+        id: column(row, "id")?,
+        attempt_id: column(row, "attempt_id")?,
+        gateway_dispute_id: column(row, "gateway_dispute_id")?,
+        amount_minor: column(row, "amount_minor")?,
+        state: one_word(row, "state", DisputeState::from_word)?,
+    })
+}

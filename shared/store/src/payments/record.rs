@@ -1,0 +1,274 @@
+//! A gateway's answer written down, and what follows from it.
+
+use domain::payments::{AttemptState, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState, Use};
+use domain::{Error, Reason, Result};
+use tokio_postgres::{Client, Transaction};
+use uuid::Uuid;
+
+use super::attempts::Attempt;
+use super::money::{Dispute, Money};
+use super::policy::{self, Policy, policy_from};
+use super::refunds::{Refund, check};
+use super::settle::{Settled, settle};
+use crate::catalog::{Product, require_product};
+use crate::errors::from_postgres;
+use crate::numbers::{Failure, repair};
+use crate::rows::column;
+use crate::types::UUID;
+
+/// Transactions that one answer may need: each settles one thing.
+const THINGS_MAX: usize = 6;
+
+/// What a gateway answered about an attempt.
+#[derive(Debug, Clone, Copy)]
+pub enum Answer<'a> {
+    /// How the payment is.
+    Observed(&'a Observed),
+    /// It will definitely not be paid, and does not exist there or has ended.
+    Declined(&'a str),
+    /// The gateway does not know it. Its key must never be sent again.
+    Unknown,
+    /// Nothing new: decide again from the rows.
+    Nothing,
+}
+
+/// What a gateway answered about a refund.
+#[derive(Debug, Clone, Copy)]
+pub enum RefundAnswer<'a> {
+    /// How the refund is.
+    Observed(&'a ObservedRefund),
+    /// It was definitely not made.
+    Refused(&'a str),
+}
+
+/// Writes down what was heard of an attempt and everything that follows; returns the attempt as it is now.
+///
+/// A state applies only if its rank grows, an amount only if it does, so that old answers change nothing.
+///
+/// # Errors
+/// Not-found for an unknown attempt, or busy or fault from the database. Then nothing is known to have changed, and
+/// the same answer may be brought again.
+pub async fn record(client: &mut Client, attempt_id: Uuid, answer: Answer<'_>) -> Result<Attempt> {
+    let attempt = super::find_attempt(client, attempt_id).await?.ok_or(Reason::NotFound)?;
+    drive(client, attempt.order_id, |money| hear(money, attempt_id, answer)).await?;
+    super::find_attempt(client, attempt_id).await?.ok_or_else(|| Reason::NotFound.into())
+}
+
+/// Writes down what was heard of a refund and everything that follows.
+///
+/// # Errors
+/// As [`record`].
+pub async fn record_refund(
+    client: &mut Client,
+    order_id: Uuid,
+    refund_id: Uuid,
+    answer: RefundAnswer<'_>,
+) -> Result<()> {
+    drive(client, order_id, |money| hear_refund(money, refund_id, answer)).await
+}
+
+/// Transactions until nothing follows any more; the answer is heard in each, which changes nothing the second time.
+async fn drive(client: &mut Client, order_id: Uuid, hear: impl Fn(&mut Money) -> Result<()>) -> Result<()> {
+    let (product, policy) = policy_of(client, order_id).await?;
+    for _ in 0..THINGS_MAX {
+        let settled = match once(client, &product, &policy, order_id, &hear).await {
+            Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
+                repair(client, &product, &failure).await?;
+                once(client, &product, &policy, order_id, &hear).await
+            }
+            other => other,
+        };
+        if settled.map_err(Failure::into_error)? != Settled::OneThing {
+            return Ok(());
+        }
+    }
+    Err(Error::fault("what follows from a payment does not end"))
+}
+
+async fn once(
+    client: &mut Client,
+    product: &Product,
+    policy: &Policy,
+    order_id: Uuid,
+    hear: &impl Fn(&mut Money) -> Result<()>,
+) -> std::result::Result<Settled, Failure> {
+    let tx: Transaction<'_> = client.transaction().await?;
+    let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
+    hear(&mut money)?;
+    let settled = settle(&tx, product, policy, &mut money).await?;
+    check(&money)?;
+    money.write(&tx).await?;
+    fail::fail_point!("payment.before_commit");
+    tx.commit().await?;
+    fail::fail_point!("payment.after_commit");
+    Ok(settled)
+}
+
+async fn policy_of(client: &Client, order_id: Uuid) -> Result<(Product, Policy)> {
+    let sql = format!(
+        "select p.id, {} from orders o join products p on p.id = o.product_id where o.id = $1",
+        policy::COLUMNS
+    );
+    let row = client.query_typed_opt(&sql, &[(&order_id, UUID)]).await.map_err(from_postgres)?;
+    let row = row.ok_or(Reason::NotFound)?;
+    Ok((require_product(client, column(&row, "id")?).await?, policy_from(&row)?))
+}
+
+fn hear(money: &mut Money, attempt_id: Uuid, answer: Answer<'_>) -> Result<()> {
+    match answer {
+        Answer::Nothing => Ok(()),
+        Answer::Declined(code) => {
+            let attempt = money.attempt_mut(attempt_id)?;
+            attempt.decline_code.get_or_insert_with(|| code.to_owned());
+            grow(attempt, AttemptState::Declined);
+            Ok(())
+        }
+        Answer::Unknown => {
+            grow(money.attempt_mut(attempt_id)?, AttemptState::Abandoned);
+            Ok(())
+        }
+        Answer::Observed(observed) => {
+            hear_payment(money.attempt_mut(attempt_id)?, observed)?;
+            for refund in &observed.refunds {
+                hear_listed_refund(money, attempt_id, refund)?;
+            }
+            for dispute in &observed.disputes {
+                hear_dispute(money, attempt_id, dispute);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Looks are counted per state: each new one is looked at soon again.
+fn grow(attempt: &mut Attempt, state: AttemptState) {
+    if state.rank() > attempt.state.rank() {
+        attempt.state = state;
+        attempt.looks = 0;
+    }
+}
+
+fn hear_payment(attempt: &mut Attempt, observed: &Observed) -> Result<()> {
+    if observed.attempt_id.is_some_and(|id| id != attempt.id) {
+        return Err(Error::fault("the gateway's payment names another attempt"));
+    }
+    match &attempt.payment_id {
+        None => attempt.payment_id = Some(observed.payment_id.clone()),
+        Some(known) if *known != observed.payment_id => {
+            tracing::debug!(attempt.id = %attempt.id, "the gateway knows the payment under two ids");
+        }
+        Some(_) => {}
+    }
+    if attempt.decline_code.is_none() {
+        attempt.decline_code.clone_from(&observed.decline_code);
+    }
+    if attempt.instructions.is_none() {
+        attempt.instructions.clone_from(&observed.instructions);
+    }
+    // One that was refused and then closed was refused.
+    let state = match observed.state {
+        AttemptState::Cancelled if attempt.decline_code.is_some() => AttemptState::Declined,
+        other => other,
+    };
+    grow(attempt, state);
+    attempt.captured_minor = attempt.captured_minor.max(observed.captured_minor);
+    attempt.refunded_minor = attempt.refunded_minor.max(observed.refunded_minor).min(attempt.captured_minor);
+    if observed.currency != attempt.currency && observed.captured_minor > 0 {
+        // Settling compares the attempt with the order: money in another currency must not pay for it.
+        attempt.currency.clone_from(&observed.currency);
+    }
+    Ok(())
+}
+
+/// A refund that the gateway lists: one of ours, or one made in its dashboard.
+fn hear_listed_refund(money: &mut Money, attempt_id: Uuid, heard: &ObservedRefund) -> Result<()> {
+    let ours = money.refunds.iter().find(|refund| {
+        refund.attempt_id == attempt_id
+            && (refund.gateway_refund_id.as_deref() == Some(&heard.gateway_refund_id)
+                || heard.refund_id == Some(refund.id))
+    });
+    // A gateway that keeps no reference of ours: the first of that amount which has no id yet.
+    let ours = ours.or_else(|| {
+        money.refunds.iter().find(|refund| {
+            refund.attempt_id == attempt_id
+                && heard.refund_id.is_none()
+                && refund.gateway_refund_id.is_none()
+                && refund.state == RefundState::Created
+                && refund.amount_minor == heard.amount_minor
+        })
+    });
+    if let Some(id) = ours.map(|refund| refund.id) {
+        return hear_refund(money, id, RefundAnswer::Observed(heard));
+    }
+    let position = money.attempts.iter().position(|attempt| attempt.id == attempt_id);
+    let Some(position) = position.filter(|_| heard.state != RefundState::Failed) else { return Ok(()) };
+    let attempt = money.attempts[position].clone();
+    let rest = attempt.captured_minor - money.going_back(attempt.id);
+    let amount = heard.amount_minor.min(rest);
+    if amount <= 0 {
+        return Ok(());
+    }
+    let numbers =
+        if attempt.used == Some(Use::Payment) { numbers_for(money, amount, amount == rest) } else { Vec::new() };
+    let mut refund = Refund::new(&attempt, amount, numbers, RefundCause::Elsewhere);
+    refund.gateway_refund_id = Some(heard.gateway_refund_id.clone());
+    refund.state = heard.state;
+    money.add_refund(refund);
+    Ok(())
+}
+
+/// The numbers that a refund made elsewhere stands for: all that are left, or the highest ones that it paid for.
+fn numbers_for(money: &Money, amount: i64, all: bool) -> Vec<i32> {
+    let going =
+        |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
+    let mut left: Vec<i32> = money.order.owned().into_iter().filter(|number| !going(number)).collect();
+    left.sort_unstable();
+    if all {
+        return left;
+    }
+    let paid_for = usize::try_from(amount / money.order.unit_price_minor.max(1)).unwrap_or(usize::MAX);
+    let keep = left.len().saturating_sub(paid_for);
+    left.split_off(keep)
+}
+
+fn hear_refund(money: &mut Money, refund_id: Uuid, answer: RefundAnswer<'_>) -> Result<()> {
+    let refund = money.refund_mut(refund_id)?;
+    let state = match answer {
+        RefundAnswer::Observed(heard) => {
+            refund.gateway_refund_id.get_or_insert_with(|| heard.gateway_refund_id.clone());
+            heard.state
+        }
+        // Only what nobody has accepted can be refused: another request may have been heard of first.
+        RefundAnswer::Refused(_) if refund.state != RefundState::Created => return Ok(()),
+        RefundAnswer::Refused(code) => {
+            refund.failure.get_or_insert_with(|| code.to_owned());
+            RefundState::Failed
+        }
+    };
+    if state.rank() > refund.state.rank() {
+        refund.state = state;
+    }
+    Ok(())
+}
+
+fn hear_dispute(money: &mut Money, attempt_id: Uuid, heard: &ObservedDispute) {
+    let known = money
+        .disputes
+        .iter_mut()
+        .find(|dispute| dispute.attempt_id == attempt_id && dispute.gateway_dispute_id == heard.gateway_dispute_id);
+    match known {
+        Some(dispute) => {
+            if heard.state.rank() > dispute.state.rank() {
+                dispute.state = heard.state;
+            }
+            dispute.amount_minor = dispute.amount_minor.max(heard.amount_minor);
+        }
+        None => money.disputes.push(Dispute {
+            id: Uuid::now_v7(),
+            attempt_id,
+            gateway_dispute_id: heard.gateway_dispute_id.clone(),
+            amount_minor: heard.amount_minor,
+            state: heard.state,
+        }),
+    }
+}

@@ -1,0 +1,279 @@
+//! Refunds: asked for by staff or owed by the rules, never more than was captured, each with a key of its own.
+
+use domain::limits::{LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX};
+use domain::messages::Queue;
+use domain::orders::State;
+use domain::payments::{RefundCause, RefundState, Use};
+use domain::{Error, Reason, Result};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Transaction};
+use uuid::Uuid;
+
+use super::attempts::Attempt;
+use super::money::Money;
+use crate::errors::from_postgres;
+use crate::numbers::expect;
+use crate::rows::{column, one_word};
+use crate::types::{FLOAT8, INT2, INT4S, INT8, TEXT, UUID};
+
+/// Money on its way back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refund {
+    /// Its id, which the gateway keeps as our reference where it can.
+    pub id: Uuid,
+    /// Its tenant.
+    pub tenant_id: Uuid,
+    /// The order.
+    pub order_id: Uuid,
+    /// Whose money.
+    pub attempt_id: Uuid,
+    /// Minor units.
+    pub amount_minor: i64,
+    /// Numbers that go back to stock for it.
+    pub numbers: Vec<i32>,
+    /// Why.
+    pub cause: RefundCause,
+    /// What staff wrote.
+    pub note: Option<String>,
+    /// Where it is.
+    pub state: RefundState,
+    /// Grows when another key is wanted: the gateway keeps an answer under the old one that says nothing.
+    pub key_number: i16,
+    /// Looks so far.
+    pub tries: i16,
+    /// The gateway's id.
+    pub gateway_refund_id: Option<String>,
+    /// The gateway's word for why it failed.
+    pub failure: Option<String>,
+}
+
+pub(super) const COLUMNS: &str = "id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, note, state,
+    key_number, tries, gateway_refund_id, failure";
+
+pub(super) fn refund_from(row: &Row) -> Result<Refund> {
+    Ok(Refund {
+        id: column(row, "id")?,
+        tenant_id: column(row, "tenant_id")?,
+        order_id: column(row, "order_id")?,
+        attempt_id: column(row, "attempt_id")?,
+        amount_minor: column(row, "amount_minor")?,
+        numbers: column(row, "numbers")?,
+        cause: one_word(row, "cause", RefundCause::from_word)?,
+        note: column(row, "note")?,
+        state: one_word(row, "state", RefundState::from_word)?,
+        key_number: column(row, "key_number")?,
+        tries: column(row, "tries")?,
+        gateway_refund_id: column(row, "gateway_refund_id")?,
+        failure: column(row, "failure")?,
+    })
+}
+
+impl Refund {
+    /// A refund to be written.
+    pub(super) fn new(attempt: &Attempt, amount_minor: i64, numbers: Vec<i32>, cause: RefundCause) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            tenant_id: attempt.tenant_id,
+            order_id: attempt.order_id,
+            attempt_id: attempt.id,
+            amount_minor,
+            numbers,
+            cause,
+            note: None,
+            state: RefundState::Created,
+            key_number: 1,
+            tries: 0,
+            gateway_refund_id: None,
+            failure: None,
+        }
+    }
+}
+
+/// What staff ask for.
+#[derive(Debug, Clone)]
+pub struct RefundRequest<'a> {
+    /// The tenant, whose order it must be.
+    pub tenant_id: Uuid,
+    /// The order.
+    pub order_id: Uuid,
+    /// Numbers to be given up; none = all that are left.
+    pub numbers: Option<&'a [i32]>,
+    /// Why, for the record.
+    pub note: &'a str,
+    /// Id of the refund. The same one again finds the first.
+    pub refund_id: Uuid,
+}
+
+/// Records a refund of a paid order and owes its message. Asked again under the same id it changes nothing.
+///
+/// # Errors
+/// Not-found, wrong-state, numbers-taken when a number is not the order's or goes back already, or busy or fault.
+pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) -> Result<Refund> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let mut money = Money::lock(&tx, request.order_id).await?.ok_or(Reason::NotFound)?;
+    if money.order.tenant_id != request.tenant_id {
+        return Err(Reason::NotFound.into());
+    }
+    if let Some(known) = money.refunds.iter().find(|refund| refund.id == request.refund_id) {
+        return Ok(known.clone());
+    }
+    let paid = money.attempts.iter().find(|attempt| attempt.used == Some(Use::Payment)).cloned();
+    let (State::Paid, Some(attempt)) = (money.order.state, paid) else { return Err(Reason::WrongState.into()) };
+    let live =
+        |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
+    let left: Vec<i32> = money.order.owned().into_iter().filter(|number| !live(number)).collect();
+    let numbers = match request.numbers {
+        None => left.clone(),
+        Some(some) if some.iter().all(|number| left.contains(number)) => {
+            let mut some = some.to_vec();
+            some.sort_unstable();
+            some.dedup();
+            some
+        }
+        Some(_) => return Err(Reason::NumbersTaken.into()),
+    };
+    let rest = attempt.captured_minor - money.going_back(attempt.id);
+    let amount = if numbers.len() == left.len() {
+        rest
+    } else {
+        money.order.unit_price_minor * i64::try_from(numbers.len()).unwrap_or(i64::MAX)
+    };
+    if numbers.is_empty() || amount <= 0 || amount > rest {
+        return Err(Reason::WrongState.into());
+    }
+    let mut refund = Refund::new(&attempt, amount, numbers, RefundCause::Staff);
+    refund.id = request.refund_id;
+    refund.note = Some(request.note.to_owned());
+    money.add_refund(refund.clone());
+    super::settle::complete(&mut money)?;
+    money.write(&tx).await?;
+    owe(&tx, &money, refund.id).await?;
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(refund)
+}
+
+/// Tries a failed refund again, as a new one with a new key.
+///
+/// # Errors
+/// Not-found, wrong-state when it has not failed or was tried again before, or busy or fault from the database.
+pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) -> Result<Refund> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
+    let failed = money.refunds.iter().find(|refund| refund.id == refund_id).cloned().ok_or(Reason::NotFound)?;
+    let attempt = money.attempts.iter().find(|a| a.id == failed.attempt_id).cloned().ok_or(Reason::NotFound)?;
+    let rest = attempt.captured_minor - money.going_back(attempt.id);
+    if failed.state != RefundState::Failed || rest < failed.amount_minor {
+        return Err(Reason::WrongState.into());
+    }
+    // What it had given up stays given up: only what never went back goes with it.
+    let numbers = failed.numbers.iter().copied().filter(|n| !money.order.given_up.contains(n)).collect();
+    let mut again = Refund::new(&attempt, failed.amount_minor, numbers, failed.cause);
+    again.note = failed.note.clone();
+    money.add_refund(again.clone());
+    super::settle::complete(&mut money)?;
+    money.write(&tx).await?;
+    mark_retried(&tx, failed.id, again.id).await?;
+    owe(&tx, &money, again.id).await?;
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(again)
+}
+
+/// From now on a refund that no gateway has accepted is asked for under another key.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn renew_refund_key(client: &Client, refund: &Refund) -> Result<()> {
+    let sql = "update refunds set key_number = key_number + 1, tries = 0
+        where id = $1 and state = 'created' and key_number = $2";
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&refund.id, UUID), (&refund.key_number, INT2)];
+    client.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// Paid orders of a product that have something left to refund, by id, after one of them; for refunds of many.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_refundable(client: &Client, product_id: Uuid, after: Option<Uuid>) -> Result<Vec<Uuid>> {
+    let sql = "select o.id from orders o
+        where o.product_id = $1 and o.state = 'paid' and o.total_minor > 0 and ($2::uuid is null or o.id > $2)
+        order by o.id limit $3";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8)];
+    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
+    rows.iter().map(|row| column(row, "id")).collect()
+}
+
+async fn mark_retried(tx: &Transaction<'_>, failed: Uuid, again: Uuid) -> Result<()> {
+    let sql = "update refunds set retried_as = $2 where id = $1 and retried_as is null";
+    match tx.execute_typed(sql, &[(&failed, UUID), (&again, UUID)]).await.map_err(from_postgres)? {
+        1 => Ok(()),
+        _ => Err(Reason::WrongState.into()),
+    }
+}
+
+async fn owe(tx: &Transaction<'_>, money: &Money, refund_id: Uuid) -> Result<()> {
+    let sql = "insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
+        values ($1, $2, $3, $4, $5, now())";
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&refund_id, UUID),
+        (&Queue::SettlePayment.name(), TEXT),
+        (&money.order.tenant_id, UUID),
+        (&money.order.product_id, UUID),
+        (&money.order.id, UUID),
+    ];
+    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+pub(super) async fn insert(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
+    let sql = "insert into refunds (id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, note, state,
+            key_number, gateway_refund_id, failure, look_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now() + make_interval(secs => $13))";
+    let wait = next_look(refund);
+    let params: [(&(dyn ToSql + Sync), _); 13] = [
+        (&refund.id, UUID),
+        (&refund.tenant_id, UUID),
+        (&refund.order_id, UUID),
+        (&refund.attempt_id, UUID),
+        (&refund.amount_minor, INT8),
+        (&refund.numbers, INT4S),
+        (&refund.cause.word(), TEXT),
+        (&refund.note, TEXT),
+        (&refund.state.word(), TEXT),
+        (&refund.key_number, INT2),
+        (&refund.gateway_refund_id, TEXT),
+        (&refund.failure, TEXT),
+        (&wait, FLOAT8),
+    ];
+    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
+}
+
+pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
+    let sql = "update refunds set state = $2, gateway_refund_id = $3, failure = $4, version = version + 1,
+            look_at = now() + make_interval(secs => least($5, $6 * power(2, least(tries, 10))))
+        where id = $1";
+    let params: [(&(dyn ToSql + Sync), _); 6] = [
+        (&refund.id, UUID),
+        (&refund.state.word(), TEXT),
+        (&refund.gateway_refund_id, TEXT),
+        (&refund.failure, TEXT),
+        (&LOOK_BACKOFF_MAX.as_secs_f64(), FLOAT8),
+        (&next_look(refund), FLOAT8),
+    ];
+    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
+}
+
+/// Seconds until it wants to be looked at; none once nothing more is expected.
+fn next_look(refund: &Refund) -> Option<f64> {
+    matches!(refund.state, RefundState::Created | RefundState::Pending).then(|| LOOK_AFTER.as_secs_f64())
+}
+
+/// A refund that was asked for is never over the money.
+pub(super) fn check(money: &Money) -> Result<()> {
+    for attempt in &money.attempts {
+        if money.going_back(attempt.id) > attempt.captured_minor {
+            return Err(Error::fault("more would go back than was captured"));
+        }
+    }
+    Ok(())
+}

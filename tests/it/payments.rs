@@ -1,0 +1,8 @@
+//! Money: every accepted order ends paid, refunded or released, whatever the gateway does.
+
+mod expiry;
+mod late;
+mod pay;
+mod refunds;
+mod unanswered;
+mod webhook;

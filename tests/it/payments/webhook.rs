@@ -1,0 +1,151 @@
+//! Faults 23 and 28: events that come twice, at once, early, late, out of order, forged, or never.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use tests::gateway::{Call, Dialect, Fault, Matcher, signatures};
+use tests::http::{ask, is};
+use tests::look::count;
+use tests::seed::quick;
+use tests::till::{Policy, STRIPE_SECRET, Till};
+
+fn now() -> i64 {
+    time::OffsetDateTime::now_utc().unix_timestamp()
+}
+
+fn event(id: &str, payment_id: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","object":"event","type":"payment_intent.succeeded","data":{{"object":{{"id":"{payment_id}","object":"payment_intent"}}}}}}"#
+    )
+}
+
+async fn post(till: &Till, body: &str, signature: &str) -> tests::http::Answer {
+    let request = ask("POST", &till.webhook_path(Dialect::Stripe)).header("stripe-signature", signature);
+    till.webhook.send(request, body.to_owned()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_copies_at_once_have_one_effect() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    let attempt = till.open_payment(&buyer, order, "first", "card").await;
+    till.gateway.script(Matcher::event("payment_intent.succeeded"), Fault::Never, u32::MAX);
+    let payment = till.gateway.pay(attempt).unwrap();
+    let body = event("evt_same", &payment);
+    let signature = signatures::stripe(STRIPE_SECRET, now(), &body);
+    let answers = join_all((0..100).map(|_| post(&till, &body, &signature))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200), "{:?}", answers[0].text());
+    assert_eq!(count(&till.database, "select count(*) from inbox where event_id = 'evt_same'").await, 1);
+    till.settle().await;
+    till.is(order, "paid").await;
+    assert_eq!(count(&till.database, "select count(*) from order_events where to_state = 'paid'").await, 1);
+    let late = post(&till, &body, &signature).await;
+    assert_eq!(late.status, 200, "the gateway may repeat it for days");
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_signed_by_this_stores_gateway_is_refused_and_not_written() {
+    let till = Till::open(Policy::default()).await;
+    let body = event("evt_1", "pi_1");
+    let good = signatures::stripe(STRIPE_SECRET, now(), &body);
+    let other = signatures::stripe("whsec_of_another_store", now(), &body);
+    let old = signatures::stripe(STRIPE_SECRET, now() - 3_600, &body);
+    for bad in ["", "t=1", other.as_str(), old.as_str(), good.replace("v1=", "v0=").as_str()] {
+        assert_eq!(post(&till, &body, bad).await.refusal(), is(400, "bad-signature"), "{bad}");
+    }
+    let changed = body.replace("pi_1", "pi_2");
+    assert_eq!(post(&till, &changed, &good).await.refusal(), is(400, "bad-signature"));
+    let huge = format!("{body}{}", " ".repeat(70_000));
+    let signed = signatures::stripe(STRIPE_SECRET, now(), &huge);
+    assert_eq!(post(&till, &huge, &signed).await.refusal(), is(413, "too-large"));
+    let unknown = ask("POST", "/v1/webhooks/stripe/no-such-store").header("stripe-signature", &good);
+    assert_eq!(till.webhook.send(unknown, body.clone()).await.refusal(), is(404, "not-found"));
+    let manual = till.webhook_path(Dialect::Stripe).replace("stripe", "manual");
+    assert_eq!(till.webhook.send(ask("POST", &manual), body.clone()).await.refusal(), is(404, "not-found"));
+    assert_eq!(count(&till.database, "select count(*) from inbox").await, 0);
+    assert_eq!(post(&till, &body, &good).await.status, 200);
+    assert_eq!(count(&till.database, "select count(*) from inbox").await, 1);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twice_reordered_late_and_badly_signed_events_change_nothing() {
+    let faults = [Fault::Duplicate(5), Fault::Reordered, Fault::Late(300), Fault::BadlySigned, Fault::OldTimestamp];
+    for fault in faults {
+        let till = Till::open(Policy::default()).await;
+        till.gateway.script(Matcher::any(), fault, u32::MAX);
+        for method in ["card", "checkout", "pix"] {
+            let buyer = till.buyer();
+            let order = till.reserve(&buyer, &quick(1)).await;
+            let attempt = till.open_payment(&buyer, order, "first", method).await;
+            till.gateway.pay(attempt).unwrap();
+            till.rest().await;
+            till.is(order, "paid").await;
+        }
+        till.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_never_comes_is_made_up_for_by_looking() {
+    let till = Till::open(Policy::default()).await;
+    till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    let attempt = till.open_payment(&buyer, order, "first", "checkout").await;
+    till.gateway.pay(attempt).unwrap();
+    till.settle().await;
+    till.is(order, "paying").await;
+    till.pass(Duration::from_secs(45)).await;
+    till.chain.reconcile().await;
+    till.settle().await;
+    till.is(order, "paid").await;
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_comes_before_our_own_answer_finds_the_attempt() {
+    for method in ["card", "pix"] {
+        let till = Till::open(Policy::default()).await;
+        till.gateway.script(Matcher::call(Call::Create), Fault::PaidEarly, 1);
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        let answer = till.pay(&buyer, order, "first", method).await;
+        assert!(matches!(answer.status, 201 | 202), "{}", answer.text());
+        till.settle().await;
+        till.is(order, "paid").await;
+        till.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_whose_message_was_lost_is_owed_again() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    let attempt = till.open_payment(&buyer, order, "first", "pix").await;
+    till.chain.queues.refuse_every(1);
+    till.gateway.pay(attempt).unwrap();
+    assert!(till.gateway.settle().await);
+    till.chain.queues.refuse_every(0);
+    assert_eq!(till.chain.reconcile().await.events, 0, "it has its time");
+    till.pass(Duration::from_secs(31)).await;
+    assert!(till.chain.reconcile().await.events > 0);
+    till.chain.settle().await;
+    till.is(order, "paid").await;
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_of_nobody_and_of_another_store_changes_nothing() {
+    let till = Till::open(Policy::default()).await;
+    for (id, payment) in [("evt_unknown", "pi_unknown"), ("evt_odd", "")] {
+        let body = event(id, payment);
+        assert_eq!(post(&till, &body, &signatures::stripe(STRIPE_SECRET, now(), &body)).await.status, 200);
+    }
+    till.settle().await;
+    assert_eq!(count(&till.database, "select count(*) from inbox where processed_at is null").await, 0);
+    till.finish().await;
+}
