@@ -17,7 +17,7 @@ pub(crate) use money::{
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  done, and something is wrong: findings, or messages that could not be moved
+  1  done, and something is wrong: findings, or what could not be moved, refunded, opened or paid yet
   2  the command line or its environment is not right
   3  refused: not found, not allowed in this state, or not confirmed; nothing was changed
   4  busy: the database or the queue did not answer or was locked; try again
@@ -103,8 +103,8 @@ pub(crate) enum Command {
     },
     /// Book cash or a bank transfer that has paid for an order
     ///
-    /// The product must list the gateway manual. An open payment of the buyer's is called off first. Run it again as
-    /// often as you like: an order is booked once.
+    /// The product must list the gateway manual. An open payment of the buyer's is called off first, with the credentials
+    /// that TIRADA_STAGE and TIRADA_SEALING_KEYS open. Run it again as often as you like: an order is booked once.
     Pay(PayArgs),
     /// Give money back
     ///

@@ -44,6 +44,7 @@ fn facts(order: &Order) -> Vec<[String; 2]> {
     ];
     let optional = [
         ("lost numbers", (!order.lost_numbers.is_empty()).then(|| list(&order.lost_numbers, order.padding))),
+        ("given up", (!order.given_up.is_empty()).then(|| list(&order.given_up, order.padding))),
         ("reason", order.reason.map(|reason| reason.code().to_owned())),
         ("cancel asked", order.cancel_requested_at.map(instant)),
     ];
@@ -87,6 +88,7 @@ fn in_json(order: &Order, events: &[Event]) -> Value {
                 "fallback": order.fallback.word(),
             },
             "numbers": order.numbers, "lost_numbers": order.lost_numbers, "substitutes": order.substitutes,
+            "given_up": order.given_up,
             "suggestions": order.suggestions, "reason": order.reason.map(domain::Reason::code),
             "unit_price_minor": order.unit_price_minor, "total_minor": order.total_minor, "currency": order.currency,
             "created_at": instant(order.created_at), "queue_deadline": instant(order.queue_deadline),

@@ -18,7 +18,7 @@ use store::catalog::Product;
 use tests::chain::Chain;
 use tests::http::{Api, Buyer};
 use tests::seed::ProductBuilder;
-use tests::{TestDatabase, http, look, randomness, seed};
+use tests::{TestDatabase, http, randomness, seed};
 use uuid::Uuid;
 
 /// A product on sale, an environment of `orders`, and the chain behind it.

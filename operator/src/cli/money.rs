@@ -13,8 +13,10 @@ use crate::numbers::parse_numbers;
 pub(crate) enum GatewayAct {
     /// Save a store's credentials at a gateway, in place of earlier ones
     ///
-    /// Seals them with the first of TIRADA_SEALING_KEYS (TIRADA_STAGE says which keys are allowed). Nothing shows them
-    /// again. Functions use them within a minute.
+    /// Stripe and sandbox want {"secret_key": "…", "webhook_secrets": ["…"]}, mercado-pago "access_token" in place of
+    /// "secret_key"; while a webhook secret is being replaced, both. They are sealed with the first of
+    /// TIRADA_SEALING_KEYS (TIRADA_STAGE says which keys are allowed), and nothing shows them again. Functions use them
+    /// within a minute.
     Set(CredentialsArgs),
     /// List the gateways that a store has credentials for
     List {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::Result;
-use domain::payments::{Gateway, Step, key};
-use edge::metrics;
+use domain::payments::{AttemptState, Gateway, Step, Use, key};
+use edge::metrics::{self, Metric, Unit};
 use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
 use store::payments::{Answer, Attempt, record};
 use uuid::Uuid;
@@ -152,8 +152,48 @@ impl Cashier {
     }
 
     async fn write(&self, attempt: &Attempt, answer: Answer<'_>) -> Result<Asked> {
-        let mut client = self.database.client().await?;
-        Ok(Asked::Answered(Box::new(record(&mut client, attempt.id, answer).await?)))
+        let now = {
+            let mut client = self.database.client().await?;
+            record(&mut client, attempt.id, answer).await?
+        };
+        meter(attempt, &now, answer);
+        if let Answer::Observed(observed) = answer
+            && observed.state.is_open()
+            && !now.state.is_open()
+        {
+            self.close_needless(&now, &observed.payment_id).await;
+        }
+        Ok(Asked::Answered(Box::new(now)))
+    }
+
+    /// A payment that came into being after its attempt had been given up: a request that was still under way when
+    /// nobody found it. Nobody has been told how to pay it; closing it is only tidy. Should it be paid all the same,
+    /// that is late money.
+    async fn close_needless(&self, attempt: &Attempt, payment_id: &str) {
+        let closed = match self.client(attempt.tenant_id, attempt.gateway).await {
+            Ok(client) => client.void(payment_id, &key_of(attempt, "void")).await.map(drop).map_err(|f| f.to_string()),
+            Err(error) => Err(error.chain()),
+        };
+        if let Err(error) = closed {
+            tracing::warn!(attempt.id = %attempt.id, error.message = error, "a needless payment was not closed");
+        }
+    }
+}
+
+/// What changed, for metrics.
+fn meter(before: &Attempt, now: &Attempt, answer: Answer<'_>) {
+    if let Answer::Observed(observed) = answer
+        && observed.state.rank() < before.state.rank()
+    {
+        metrics::count("payment_answers_out_of_order", &[]);
+    }
+    if now.state == AttemptState::Captured && before.state != AttemptState::Captured {
+        #[allow(clippy::cast_precision_loss, reason = "milliseconds of a payment")]
+        let value = now.age.as_millis() as f64;
+        metrics::emit(&[Metric { name: "payment_latency_ms", value, unit: Unit::Milliseconds }], &[]);
+    }
+    if now.used == Some(Use::Return) && before.used.is_none() {
+        metrics::count("payments_returned", &[]);
     }
 }
 

@@ -41,6 +41,7 @@ async fn a_part_and_then_the_rest() {
     assert!(code == 3 && text.contains("00007 00008 00009 00077"), "{text}");
     till.rest().await;
     assert_eq!((till.kept(id), taken(&till.database, &till.product).await), (250, 1));
+    assert_eq!(terminal.done(&["order", &order]).await["order"]["given_up"], json!([8, 9, 77]));
     let rest = ["refund", "order", &order, "--reason", "all of it", "--yes"];
     assert_eq!(terminal.done(&rest).await["amount_minor"], 250);
     till.rest().await;

@@ -138,7 +138,8 @@ async fn an_order_that_costs_nothing_is_paid_without_a_gateway() {
     let order = till.reserve(&buyer, &quick(3)).await;
     assert_eq!(till.pay(&buyer, order, "first", "checkout").await.status, 204);
     till.is(order, "paid").await;
-    assert_eq!(till.pay(&buyer, order, "second", "checkout").await.refusal(), is(409, "wrong-state"));
+    assert_eq!(till.pay(&buyer, order, "first", "checkout").await.status, 204, "the answer may have been lost");
+    assert_eq!(count(&till.database, "select count(*) from order_events where to_state = 'paid'").await, 1);
     assert_eq!(count(&till.database, "select count(*) from payment_attempts").await, 0);
     till.finish().await;
 }

@@ -110,6 +110,18 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
 }
 
 #[test]
+fn only_who_asks_gateways_has_a_way_out() {
+    let template = application();
+    for function in template.functions() {
+        let network = function.0.get("/VpcConfig").to_string();
+        let asks = matches!(function.name(), "payments" | "settle-payment");
+        for parameter in ["GatewaySubnetIds", "GatewaySecurityGroupIds"] {
+            assert_eq!(network.contains(parameter), asks, "{}", function.name());
+        }
+    }
+}
+
+#[test]
 fn functions_connect_as_one_role_and_only_as_that() {
     let template = application();
     let connect: Vec<String> = statements(&template)

@@ -113,8 +113,8 @@ pub(crate) async fn pay(
     for _ in 0..TURNS {
         match begin(&state, buyer, order_id, key.as_str(), &body).await? {
             Started::Free => return Ok(StatusCode::NO_CONTENT.into_response()),
-            Started::New(attempt) => return Ok(answer(ask(&state, attempt).await?, false)?),
-            Started::Known(attempt) => return Ok(answer(again(&state, attempt).await?, true)?),
+            Started::New(attempt) => return answer(ask(&state, attempt).await?, false),
+            Started::Known(attempt) => return answer(again(&state, attempt).await?, true),
             Started::Close(open) => close(&state, open).await?,
         }
     }
@@ -145,9 +145,15 @@ async fn ask(state: &State, attempt: Attempt) -> domain::Result<Attempt> {
     step(state, attempt, Step::Create).await
 }
 
-/// A repeated request: what is not answered is asked again, with the same key and the same parameters.
+/// A repeated request: what is not answered is asked again, with the same key and the same parameters, as long as
+/// somebody wants it.
 async fn again(state: &State, attempt: Attempt) -> domain::Result<Attempt> {
-    if attempt.state == AttemptState::Created && !attempt.is_given_up {
+    let order = {
+        let client = state.database.client().await?;
+        find_payable(&client, attempt.order_id).await?.ok_or(Reason::NotFound)?.order
+    };
+    let wanted = !order.hold_over && !order.cancel_requested && !attempt.is_given_up;
+    if attempt.state == AttemptState::Created && wanted {
         return step(state, attempt, Step::Create).await;
     }
     Ok(attempt)

@@ -46,7 +46,7 @@ async fn hear(state: &State, event: &Event, attempt_id: Uuid, payment_id: &str) 
     let attempt = find_attempt(&*state.database.client().await?, attempt_id).await?;
     // A payment of this store's account that names another store's order is nobody's.
     let Some(attempt) = attempt.filter(|a| a.tenant_id == event.tenant_id && a.gateway == event.gateway) else {
-        tracing::error!(store.id = %event.tenant_id, "a payment names an attempt that is not this store's");
+        tracing::warn!(store.id = %event.tenant_id, "a payment names an attempt that is not this store's");
         done(state, event).await?;
         return Ok(None);
     };

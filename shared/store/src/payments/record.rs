@@ -208,27 +208,12 @@ fn hear_listed_refund(money: &mut Money, attempt_id: Uuid, heard: &ObservedRefun
     if amount <= 0 {
         return Ok(());
     }
-    let numbers =
-        if attempt.used == Some(Use::Payment) { numbers_for(money, amount, amount == rest) } else { Vec::new() };
-    let mut refund = Refund::new(&attempt, amount, numbers, RefundCause::Elsewhere);
+    // Which numbers it stands for is settled once the order is known to be paid with this attempt.
+    let mut refund = Refund::new(&attempt, amount, Vec::new(), RefundCause::Elsewhere);
     refund.gateway_refund_id = Some(heard.gateway_refund_id.clone());
     refund.state = heard.state;
     money.add_refund(refund);
     Ok(())
-}
-
-/// The numbers that a refund made elsewhere stands for: all that are left, or the highest ones that it paid for.
-fn numbers_for(money: &Money, amount: i64, all: bool) -> Vec<i32> {
-    let going =
-        |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
-    let mut left: Vec<i32> = money.order.owned().into_iter().filter(|number| !going(number)).collect();
-    left.sort_unstable();
-    if all {
-        return left;
-    }
-    let paid_for = usize::try_from(amount / money.order.unit_price_minor.max(1)).unwrap_or(usize::MAX);
-    let keep = left.len().saturating_sub(paid_for);
-    left.split_off(keep)
 }
 
 fn hear_refund(money: &mut Money, refund_id: Uuid, answer: RefundAnswer<'_>) -> Result<()> {

@@ -249,16 +249,18 @@ pub(super) async fn insert(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
 }
 
 pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
-    let sql = "update refunds set state = $2, gateway_refund_id = $3, failure = $4, version = version + 1,
+    let sql =
+        "update refunds set state = $2, gateway_refund_id = $3, failure = $4, numbers = $7, version = version + 1,
             look_at = now() + make_interval(secs => least($5, $6 * power(2, least(tries, 10))))
         where id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 6] = [
+    let params: [(&(dyn ToSql + Sync), _); 7] = [
         (&refund.id, UUID),
         (&refund.state.word(), TEXT),
         (&refund.gateway_refund_id, TEXT),
         (&refund.failure, TEXT),
         (&LOOK_BACKOFF_MAX.as_secs_f64(), FLOAT8),
         (&next_look(refund), FLOAT8),
+        (&refund.numbers, INT4S),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
 }

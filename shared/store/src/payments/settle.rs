@@ -14,6 +14,7 @@ use domain::payments::{
     AttemptState, Capture, DisputeState, LateMoney, OrderMoney, Outcome, RefundCause, RefundState, Use, outcome,
 };
 use tokio_postgres::Transaction;
+use uuid::Uuid;
 
 use super::attempts::Attempt;
 use super::money::Money;
@@ -42,6 +43,7 @@ pub(super) async fn settle(
     policy: &Policy,
     money: &mut Money,
 ) -> std::result::Result<Settled, Failure> {
+    name_numbers(money)?;
     let returned = numbers_to_give_up(money, policy);
     if !returned.is_empty() {
         if is_parked(tx, product, money).await? {
@@ -150,6 +152,38 @@ fn capture_of(attempt: &Attempt, money: &Money) -> Capture {
             && attempt.currency == money.order.currency,
         used: attempt.used,
     }
+}
+
+/// Names the numbers that refunds made elsewhere stand for: all that are left when all the money goes back, else the
+/// highest ones that they paid for. Only once the order is paid with that money: the refund may be heard of first.
+fn name_numbers(money: &mut Money) -> Result<()> {
+    let unnamed: Vec<Uuid> = money
+        .refunds
+        .iter()
+        .filter(|refund| refund.cause == RefundCause::Elsewhere && refund.numbers.is_empty())
+        .filter(|refund| refund.state.is_accepted())
+        .filter(|refund| {
+            money.attempts.iter().any(|attempt| attempt.id == refund.attempt_id && attempt.used == Some(Use::Payment))
+        })
+        .map(|refund| refund.id)
+        .collect();
+    for (position, id) in unnamed.iter().enumerate() {
+        let is_last = position + 1 == unnamed.len();
+        let Some(refund) = money.refunds.iter().find(|refund| refund.id == *id) else { continue };
+        let captured = money.attempts.iter().find(|a| a.id == refund.attempt_id).map_or(0, |a| a.captured_minor);
+        let all = is_last && money.going_back(refund.attempt_id) >= captured;
+        let going =
+            |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
+        let mut left: Vec<i32> = money.order.owned().into_iter().filter(|number| !going(number)).collect();
+        left.sort_unstable();
+        let paid_for = usize::try_from(refund.amount_minor / money.order.unit_price_minor.max(1)).unwrap_or(usize::MAX);
+        let keep = if all { 0 } else { left.len().saturating_sub(paid_for) };
+        let named = left.split_off(keep);
+        if !named.is_empty() {
+            money.refund_mut(*id)?.numbers = named;
+        }
+    }
+    Ok(())
 }
 
 /// Numbers that accepted refunds and lost disputes have given up and that are still taken in the order's name.

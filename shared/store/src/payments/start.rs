@@ -46,7 +46,7 @@ pub enum Started {
     Known(Attempt),
     /// Another attempt is open. It is marked as given up and must be closed at its gateway before a new one.
     Close(Attempt),
-    /// The order costs nothing and is paid.
+    /// The order costs nothing and is paid, now or before.
     Free,
 }
 
@@ -90,6 +90,9 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
             return Err(Reason::KeyReused.into());
         }
         return Ok(Started::Known(attempt));
+    }
+    if order.total_minor == 0 && order.state == State::Paid {
+        return Ok(Started::Free);
     }
     if !matches!(order.state, State::Reserved | State::Paying) || order.cancel_requested {
         return Err(Reason::WrongState.into());

@@ -1,0 +1,89 @@
+"""Other people's code as judges of ours: the gateways' own libraries, and localstripe as Stripe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from . import postgres, processes, simulator, tools
+from .settings import HOME, LOOPBACK, ROOT
+
+NAME = "localstripe"
+# It keeps a copy of its state there, for a later start of its own; ours always begin empty.
+STATE = Path("/tmp/localstripe.pickle")
+
+
+def check(options: list[str]) -> int:
+    """The tests of tests/oracles, or those that the options name; the cargo runner's exit status."""
+    return simulator.with_postgres(lambda: run(options))
+
+
+def run(options: list[str]) -> int:
+    tools.install("oracles")
+    started = start()
+    try:
+        runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
+        command = ["cargo", *runner, "-p", "tests", "--test", "oracles", "--locked", *options]
+        return subprocess.run(command, cwd=ROOT, env=environment()).returncode
+    finally:
+        if started:
+            stop()
+
+
+def environment() -> dict[str, str]:
+    """What the tests are told: the database, a Python that has the libraries, and localstripe."""
+    record = processes.find(NAME)
+    return dict(os.environ) | {
+        "TIRADA_TEST_POSTGRES_URL": postgres.TEST.url(),
+        "TIRADA_TEST_SDK_PYTHON": str(tools.binary("oracles", "python")),
+        "TIRADA_TEST_LOCALSTRIPE_URL": f"http://{LOOPBACK}:{record['port']}",
+    }
+
+
+def start() -> bool:
+    """Start localstripe on a free port, or find that it runs. True if this call started it.
+
+    Its own program would listen on every interface.
+    """
+    if processes.find(NAME):
+        return False
+    port = free_port()
+    serve = ["--bind", f"{LOOPBACK}:{port}", "--worker-class", "aiohttp.GunicornWebWorker"]
+    gunicorn = str(tools.binary("oracles", "gunicorn"))
+    processes.start(
+        NAME,
+        [gunicorn, *serve, "--no-control-socket", "localstripe.server:app"],
+        port=port,
+        environment=dict(os.environ),
+        directory=HOME,
+        ready=lambda: answers(port),
+    )
+    return True
+
+
+def stop() -> None:
+    processes.stop(NAME)
+    STATE.unlink(missing_ok=True)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
+def answers(port: int) -> bool:
+    """Whether its worker serves. The listening socket stands before the worker does."""
+    without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with contextlib.suppress(OSError):
+        try:
+            without_proxy.open(f"http://{LOOPBACK}:{port}/v1/payment_intents", timeout=2).close()
+        except urllib.error.HTTPError:
+            return True
+    return False
