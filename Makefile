@@ -27,7 +27,8 @@ status: ## what runs, and where
 test: ## every fast test and two short storms, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## fast tests, every fault scenario, 20 storms, then the tests of the local cloud (left up)
+test-all: test ## fast tests, other people's code as judge, every fault scenario, 20 storms, then the local cloud (left up)
+	@$(LOCAL) oracles
 	@$(LOCAL) simulate-all
 	@$(LOCAL) slow
 
@@ -41,11 +42,11 @@ lint: ## formatting, clippy, templates, Python
 	@$(LOCAL) tools deploy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p tests --test simulator --test cloud --locked -- -D warnings
+	cargo clippy -p tests --test simulator --test cloud --test oracles --locked -- -D warnings
 	$(DEPLOY)/cfn-lint template.yaml $(wildcard infra/*.yaml)
 	AWS_DEFAULT_REGION=us-east-1 $(DEPLOY)/sam validate --lint
-	$(DEPLOY)/ruff check local
-	$(DEPLOY)/ruff format --check local
+	$(DEPLOY)/ruff check --config local/ruff.toml local tests
+	$(DEPLOY)/ruff format --config local/ruff.toml --check local tests
 
 package: ## build the functions for AWS (arm64) into target/lambda, ready for `sam deploy`
 	@$(LOCAL) package

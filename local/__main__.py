@@ -11,6 +11,7 @@ from . import (
     cloud,
     deploy,
     doctor,
+    oracles,
     package,
     pgbouncer,
     postgres,
@@ -25,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("doctor", help="say what this machine lacks")
     some = commands.add_parser("tools", help="install the pinned tools into .local/")
-    some.add_argument("names", nargs="*", choices=["cloud", "deploy", "package", []])
+    some.add_argument("names", nargs="*", choices=["cloud", "deploy", "oracles", "package", []])
     commands.add_parser("up", help="start, build, deploy and seed; again: deploy what changed")
     commands.add_parser("down", help="stop everything and remove its data")
     commands.add_parser("status", help="what runs, and where")
@@ -42,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("simulate-all", help="every fault scenario, and 20 storms")
     storm = commands.add_parser("storm", help="the long storm of faults")
     storm.add_argument("seeds", nargs="?", default="1", help="how many")
+    commands.add_parser(
+        "oracles", help="other people's code judges ours: oracles <filter>", add_help=False
+    )
     commands.add_parser("bench", help="the benchmarks: bench --help", add_help=False)
     commands.add_parser("package", help="build the functions for AWS")
     commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
@@ -84,6 +88,8 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         return simulator.everything()
     elif command == "storm":
         return simulator.storm(given.seeds)
+    elif command == "oracles":
+        return oracles.check(rest)
     elif command == "bench":
         return bench.bench(rest)
     elif command == "package":
@@ -95,7 +101,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
 
 def main() -> int:
     given, rest = parser().parse_known_args()
-    if rest and given.command not in ("sam", "run", "test", "simulate", "bench"):
+    if rest and given.command not in ("sam", "run", "test", "simulate", "oracles", "bench"):
         parser().error(f"unknown: {' '.join(rest)}")
     try:
         return run(given.command, given, rest)

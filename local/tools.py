@@ -1,8 +1,8 @@
 """Pinned Python tools, in virtual environments of their own under `.local/`.
 
 `cloud` holds the emulator and Postgres, `deploy` the SAM CLI and the linters (they pin other
-versions of the same libraries), `package` the cross compiler for AWS, which is large and made
-only when it is asked for.
+versions of the same libraries). Made only when they are asked for: `oracles`, the gateways' own
+libraries and localstripe, and `package`, the cross compiler for AWS, which is large.
 """
 
 from __future__ import annotations

@@ -55,11 +55,17 @@ pub async fn assert_clean(database: &TestDatabase) {
     assert_none(&findings(database, Expect::Rest).await);
 }
 
+/// Everything that is wrong in the database of a client at rest, and where a gateway's ledger says otherwise about the
+/// money.
+pub async fn imbalances_in(client: &mut Client, ledger: &Ledger) -> Vec<String> {
+    let mut findings = findings_in(client, Expect::Rest).await;
+    ledger::check(client, ledger, &mut findings).await;
+    findings
+}
+
 /// Panics unless everything is right and at rest, and a gateway's ledger says the same about the money.
 pub async fn assert_balanced(database: &TestDatabase, ledger: &Ledger) {
-    let mut findings = findings(database, Expect::Rest).await;
-    ledger::check(&database.another_owner().await, ledger, &mut findings).await;
-    assert_none(&findings);
+    assert_none(&imbalances_in(&mut database.another_owner().await, ledger).await);
 }
 
 /// Panics unless everything is right; orders may be under way.

@@ -116,11 +116,15 @@ impl TestDatabase {
     /// Where a program of the functions' role connects to, for TIRADA_DATABASE_URL.
     #[must_use]
     pub fn app_location(&self) -> String {
-        let (host, port) = match self.upstream() {
-            Upstream::Tcp(host, port) => (host, port),
-            Upstream::Unix(_) => panic!("the server has no port"),
+        let config = self.app_config();
+        let host = match config.get_hosts().first() {
+            Some(Host::Tcp(host)) => host.clone(),
+            Some(Host::Unix(folder)) => folder.display().to_string(),
+            None => panic!("the server has no address"),
         };
-        format!("postgres://{}:{APP_PASSWORD}@{host}:{port}/{}", store::migrations::APP_ROLE, self.name)
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        let (role, name) = (store::migrations::APP_ROLE, &self.name);
+        format!("host={host} port={port} user={role} password={APP_PASSWORD} dbname={name}")
     }
 
     pub(crate) fn app_config(&self) -> Config {

@@ -15,6 +15,8 @@ use gateways::{Endpoints, Gateways};
 use serde_json::{Value, json};
 use store::catalog::Product;
 use store::payments::save_account;
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::chain::Chain;
@@ -50,6 +52,17 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self { capture: "automatic", late_money: "retake", keeps_disputed: false }
+    }
+}
+
+impl Policy {
+    /// Makes a product's money be treated so, by both gateways and by hand.
+    pub(crate) async fn apply(self, owner: &Client, product: &Product) {
+        let sql = "update products set gateways = '{stripe,mercado-pago,manual}', capture = $2, late_money = $3,
+            keeps_disputed = $4 where id = $1";
+        let params: [&(dyn ToSql + Sync); 4] =
+            [&product.described.id, &self.capture, &self.late_money, &self.keeps_disputed];
+        owner.execute(sql, &params).await.unwrap();
     }
 }
 
@@ -89,21 +102,10 @@ impl Till {
         let mut owner = database.another_owner().await;
         let tenant_id = seed::store(&owner).await;
         let product = make(seed::product(tenant_id, 1_000).price(250, "BRL")).insert(&mut owner).await;
-        let sql = "update products set gateways = '{stripe,mercado-pago,manual}', capture = $2, late_money = $3,
-            keeps_disputed = $4 where id = $1";
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&product.described.id, &policy.capture, &policy.late_money, &policy.keeps_disputed];
-        owner.execute(sql, &params).await.unwrap();
-        let row = owner.query_one("select slug from tenants where id = $1", &[&tenant_id]).await.unwrap();
-        let slug: String = row.get(0);
-
+        policy.apply(&owner, &product).await;
+        let slug = slug_of(&owner, tenant_id).await;
         let gateway = FakeGateway::start().await;
         let keys = SealingKeys::from_json(DEVELOPMENT_KEYS, Stage::Local).unwrap();
-        for (word, credentials) in credentials() {
-            let known = domain::payments::Gateway::from_word(word).unwrap();
-            let sealed = keys.seal(&context(tenant_id, known), credentials.to_string().as_bytes()).unwrap();
-            save_account(&database.app_client().await, tenant_id, known, &sealed).await.unwrap();
-        }
         let endpoints = Endpoints {
             stripe: gateway.url(Dialect::Stripe),
             mercado_pago: gateway.url(Dialect::MercadoPago),
@@ -114,18 +116,8 @@ impl Till {
         let queue = Arc::clone(&chain.queues) as Arc<dyn edge::queue::MessageQueue>;
         let webhook = http::payment_webhook(database.app(2), cashier.clone(), Arc::clone(&queue));
         let serving = webhook.serve().await;
-        for dialect in [Dialect::Stripe, Dialect::MercadoPago] {
-            let (key, secret) = match dialect {
-                Dialect::Stripe => (STRIPE_KEY, STRIPE_SECRET),
-                Dialect::MercadoPago => (MERCADO_PAGO_TOKEN, MERCADO_PAGO_SECRET),
-            };
-            gateway.add_account(Account {
-                dialect,
-                key: key.into(),
-                webhook_url: format!("http://{}/v1/webhooks/{}/{slug}", serving.address, dialect.name()),
-                webhook_secret: secret.into(),
-            });
-        }
+        let client = database.app_client().await;
+        open_accounts(&client, tenant_id, "", &gateway, &format!("http://{}", serving.address), &slug).await;
         Self {
             payments: http::payments(database.app(2), cashier.clone()),
             orders: http::orders(database.app(1), queue),
@@ -205,6 +197,7 @@ impl Till {
             self.chain.reconcile().await;
             self.settle().await;
             self.chain.release().await;
+            assert!(self.gateway.settle().await, "the gateway does not come to rest");
             if self.moving().await == 0 {
                 return;
             }
@@ -227,6 +220,9 @@ impl Till {
         self.rest().await;
         assert!(self.gateway.settle().await, "the gateway does not come to rest");
         auditor::assert_balanced(&self.database, &self.gateway.ledger()).await;
+        let mut client = self.database.app_client().await;
+        let audit = store::audit::product(&mut client, &self.product).await.unwrap();
+        assert_eq!(audit.findings, [], "the operator's audit");
         let Self { database, .. } = self;
         database.finish().await;
     }
@@ -252,9 +248,31 @@ impl Till {
     }
 }
 
-fn credentials() -> [(&'static str, Value); 2] {
-    [
-        ("stripe", json!({ "secret_key": STRIPE_KEY, "webhook_secrets": [STRIPE_SECRET] })),
-        ("mercado-pago", json!({ "access_token": MERCADO_PAGO_TOKEN, "webhook_secrets": [MERCADO_PAGO_SECRET] })),
-    ]
+/// The address of a store.
+pub(crate) async fn slug_of(owner: &Client, tenant_id: Uuid) -> String {
+    owner.query_one("select slug from tenants where id = $1", &[&tenant_id]).await.unwrap().get(0)
+}
+
+/// Gives a store accounts at both gateways, whose events go below `base`. The mark makes its keys its own.
+pub(crate) async fn open_accounts(
+    client: &Client,
+    tenant_id: Uuid,
+    mark: &str,
+    gateway: &FakeGateway,
+    base: &str,
+    slug: &str,
+) {
+    let sealing = SealingKeys::from_json(DEVELOPMENT_KEYS, Stage::Local).unwrap();
+    for (dialect, name, key, secret) in [
+        (Dialect::Stripe, "secret_key", STRIPE_KEY, STRIPE_SECRET),
+        (Dialect::MercadoPago, "access_token", MERCADO_PAGO_TOKEN, MERCADO_PAGO_SECRET),
+    ] {
+        let key = format!("{key}{mark}");
+        let known = domain::payments::Gateway::from_word(dialect.name()).unwrap();
+        let credentials = json!({ name: key, "webhook_secrets": [secret] }).to_string();
+        let sealed = sealing.seal(&context(tenant_id, known), credentials.as_bytes()).unwrap();
+        save_account(client, tenant_id, known, &sealed).await.unwrap();
+        let webhook_url = format!("{base}/v1/webhooks/{}/{slug}", dialect.name());
+        gateway.add_account(Account { dialect, key, webhook_url, webhook_secret: secret.into() });
+    }
 }

@@ -37,7 +37,9 @@ impl Cashier {
         }
         // What staff booked is known here and nowhere else.
         if attempt.gateway == Gateway::Manual && step != Step::Create {
-            return self.write(attempt, Answer::Nothing).await;
+            // Booked in one go, or not at all.
+            let answer = if step == Step::Find { Answer::Unknown } else { Answer::Nothing };
+            return self.write(attempt, answer).await;
         }
         let client = self.client(attempt.tenant_id, attempt.gateway).await?;
         let asked = match (step, attempt.payment_id.as_deref()) {

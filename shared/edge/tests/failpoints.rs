@@ -54,10 +54,16 @@ async fn a_panic_costs_one_record_of_a_batch() {
     let event = serde_json::json!({ "Records": [record("a"), record("b"), record("c")] });
     let event = serde_json::from_value(event).unwrap();
     let deadline = Deadline::after(Duration::from_secs(10));
-    let response = run_batch(&Accepting, Queue::ReserveNumbers, event, deadline, |records, _| async move {
-        assert_eq!(records.iter().map(|record| record.message_id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
-        vec![Outcome::Done; records.len()]
-    });
+    let response = run_batch(
+        &Accepting,
+        Queue::ReserveNumbers,
+        event,
+        deadline,
+        |records: Vec<edge::sqs::Record>, _| async move {
+            assert_eq!(records.iter().map(|record| record.message_id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+            vec![Outcome::Done; records.len()]
+        },
+    );
     let failures = response.await.unwrap().batch_item_failures;
     assert_eq!(failures.iter().map(|failure| failure.item_identifier.as_str()).collect::<Vec<_>>(), ["b"]);
 }

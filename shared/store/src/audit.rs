@@ -143,6 +143,7 @@ pub async fn product(client: &mut Client, product: &Product) -> Result<Audit> {
         audit.findings.extend(check_owners(client, product.key, range, chunk).await?);
     }
     audit.findings.extend(check_orders(client, product.key).await?);
+    audit.findings.extend(check_money(client, product.key).await?);
     audit.findings.extend(check_holdings(client, product.key).await?);
     audit.findings.extend(check_lists(client, product.key).await?);
     audit.findings.extend(check_stuck(client, product.key).await?);
@@ -212,6 +213,45 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
         after = column(&row, "last")?;
         if column::<i64>(&row, "seen")? < 1_000 {
             return Ok(findings);
+        }
+    }
+}
+
+/// I4 and I6: money that is kept is the price of the numbers still owned, save for what is owed; one payment per order.
+/// A thousand orders per statement.
+async fn check_money(client: &Client, product_key: i32) -> Result<Option<Finding>> {
+    let sql = "with page as (
+            select o.id, o.state, o.unit_price_minor * case when o.state in ('paid', 'refunding')
+                    then cardinality(o.numbers) - coalesce(cardinality(o.given_up), 0) else 0 end as owned,
+                p.keeps_disputed
+            from orders o join products p on p.key = o.product_key
+            where o.product_key = $1 and ($2::uuid is null or o.id > $2) order by o.id limit 1000
+        ), money as (
+            select page.*, coalesce(a.captured, 0) as captured, coalesce(a.payments, 0) as payments,
+                coalesce(r.back, 0) as back, coalesce(r.owed, 0) as owed,
+                case when keeps_disputed then 0 else coalesce(d.lost, 0) end as lost
+            from page
+            left join lateral (select sum(captured_minor) as captured, count(*) filter (where used = 'payment') as payments
+                from payment_attempts where order_id = page.id) as a on true
+            left join lateral (select sum(amount_minor) filter (where state <> 'failed') as back,
+                    sum(amount_minor) filter (where state = 'failed' and retried_as is null) as owed
+                from refunds where order_id = page.id) as r on true
+            left join lateral (select sum(amount_minor) as lost from disputes
+                where order_id = page.id and state = 'lost') as d on true
+        )
+        select count(*) as seen, max(id::text)::uuid as last,
+            count(*) filter (where payments > 1 or (state not in ('reserved', 'paying')
+                and (captured - back - lost < owned or captured - back - lost > owned + owed))) as wrong
+        from money";
+    let (mut wrong, mut after): (i64, Option<Uuid>) = (0, None);
+    loop {
+        let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_key, INT4), (&after, UUID)];
+        let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
+        wrong += column::<i64>(&row, "wrong")?;
+        after = column(&row, "last")?;
+        if column::<i64>(&row, "seen")? < 1_000 {
+            let detail = || format!("{wrong} orders own numbers worth another amount than the money that is kept");
+            return Ok((wrong > 0).then(|| Finding { invariant: "I4", chunk: None, detail: detail() }));
         }
     }
 }

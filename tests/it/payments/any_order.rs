@@ -117,3 +117,28 @@ async fn begin(till: &Till, order_id: Uuid) -> Uuid {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn the_documented_ranks_are_those_of_the_code() {
+    let text = std::fs::read_to_string(tests::files::root().join("ARCHITECTURE.md")).unwrap();
+    let told = |word: &str, rank: u8| {
+        text.lines().filter(|line| line.starts_with("| ")).any(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            cells.windows(2).any(|pair| pair[0].split(", ").any(|one| one == word) && pair[1] == rank.to_string())
+        })
+    };
+    let attempts = AttemptState::ALL.iter().map(|state| (state.word(), state.rank()));
+    let refunds = RefundState::ALL.iter().map(|state| (state.word(), state.rank()));
+    let disputes = domain::payments::DisputeState::ALL.iter().map(|state| (state.word(), state.rank()));
+    for (word, rank) in attempts.chain(refunds).chain(disputes) {
+        assert!(told(word, rank), "ARCHITECTURE.md does not say that {word} has the rank {rank}");
+    }
+    for (from, to) in domain::orders::TRANSITIONS {
+        let section = text.split("## Order states").nth(1).unwrap();
+        let told = section.split([';', '.']).any(|part| {
+            part.split_once('→')
+                .is_some_and(|(before, after)| before.contains(from.word()) && after.contains(to.word()))
+        });
+        assert!(told, "ARCHITECTURE.md does not say {} → {}", from.word(), to.word());
+    }
+}

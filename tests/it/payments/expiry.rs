@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use domain::payments::Method;
+use store::payments::{NewAttempt, start};
 use tests::gateway::{Call, Fault, Matcher};
 use tests::http::is;
 use tests::look::{count, taken};
 use tests::seed::{exact, quick};
 use tests::till::{Policy, Till};
+use uuid::Uuid;
 
 const HOLD: Duration = Duration::from_secs(901);
 
@@ -161,5 +164,25 @@ async fn sweepers_and_settlers_at_once_end_each_order_once() {
     till.rest().await;
     let open = count(&till.database, "select count(*) from orders where state not in ('paid', 'expired', 'refunded')");
     assert_eq!(open.await, 0);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_booking_that_staff_never_finished_ends_with_the_hold() {
+    let till = Till::open(Policy::default()).await;
+    let order = till.reserve(&till.buyer(), &quick(1)).await;
+    let new = NewAttempt {
+        id: Uuid::now_v7(),
+        tenant_id: till.product.described.tenant_id,
+        buyer_id: None,
+        order_id: order,
+        method: Method::Manual,
+        return_url: None,
+        key: "cash",
+    };
+    start(&mut till.database.app_client().await, &new).await.unwrap();
+    till.pass(HOLD).await;
+    till.rest().await;
+    till.is(order, "expired").await;
     till.finish().await;
 }

@@ -2,7 +2,7 @@
 
 use domain::Reason;
 use domain::payments::RefundState;
-use store::payments::{Refund, RefundRequest, request_refund, retry_refund};
+use store::payments::{Refund, RefundAnswer, RefundRequest, record_refund, request_refund, retry_refund};
 use tests::gateway::{Call, Fault, Matcher};
 use tests::look::{count, order as look_at, taken};
 use tests::seed::exact;
@@ -170,4 +170,22 @@ async fn two_refunds_at_once_never_exceed_the_money() {
     assert_eq!(i64::try_from(given_up.len()).unwrap() * 250, back);
     assert_eq!(count(&till.database, "select count(*) from refunds where state <> 'succeeded'").await, 0);
     till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_refund_has_made_good_is_not_tried_again() {
+    for numbers in [Some(&[1][..]), None] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, _) = paid(&till, "card").await;
+        let failed = refund(&till, order, Some(&[1])).await.unwrap();
+        let mut client = till.database.app_client().await;
+        record_refund(&mut client, order, failed.id, RefundAnswer::Refused("no")).await.unwrap();
+        assert_eq!(till.chain.reconcile().await.refunds_failed, 1);
+        refund(&till, order, numbers).await.unwrap();
+        till.rest().await;
+        assert_eq!(rejected(retry_refund(&mut client, order, failed.id).await), Reason::WrongState);
+        assert_eq!(till.chain.reconcile().await.refunds_failed, 0);
+        assert_eq!(till.kept(order), if numbers.is_some() { 1_000 } else { 0 });
+        till.finish().await;
+    }
 }

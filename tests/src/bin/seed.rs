@@ -1,5 +1,5 @@
-//! Seeds a database with a store and a product on sale, and prints what a person needs to try it, as one JSON
-//! object. Run again, it finds what it made before.
+//! Seeds a database with a store, its account at the pretended gateway and a product on sale, and prints what a person
+//! needs to try it, as one JSON object. Run again, it finds what it made before.
 
 use std::error::Error;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::catalog::{Money, NewProduct, Range};
 use edge::auth::development::sign_buyer;
 use serde_json::json;
+use tests::sandbox;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -17,6 +18,8 @@ const STORE: &str = "demo";
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut client = store::connect(store::Settings::from_url(&std::env::var("TIRADA_DATABASE_URL")?)?).await?;
     let tenant = store::catalog::insert_store(&client, Uuid::now_v7(), STORE, "Demonstration store").await?;
+    let (key, secret) = (std::env::var("TIRADA_SANDBOX_KEY")?, std::env::var("TIRADA_SANDBOX_WEBHOOK_SECRET")?);
+    sandbox::save(&client, tenant.id, &key, &secret).await?;
     let now = store::catalog::now(&client).await?;
     let products = store::catalog::list_products(&client, tenant.id, None, domain::limits::PAGE_MAX).await?;
     let on_sale =
@@ -29,6 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             product
         }
     };
+    sandbox::sell(&client, product.id).await?;
     let issuer = std::env::var("TIRADA_TOKEN_ISSUER")?;
     let token = sign_buyer(tenant.id, Uuid::now_v7(), &issuer, Duration::from_secs(24 * 3_600))?;
     println!("{}", json!({ "store": tenant.slug, "product": product.id, "token": token }));

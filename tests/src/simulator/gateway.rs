@@ -20,12 +20,19 @@ const EVENT_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 pub struct HttpRequest {
     /// Its method.
     pub method: &'static str,
-    /// Its path.
+    /// Its path, with its query if it has one.
     pub path: String,
     /// Its headers, names in lower case.
     pub headers: BTreeMap<String, String>,
     /// Its body.
     pub body: String,
+}
+
+impl HttpRequest {
+    /// Path and query.
+    fn parts(&self) -> (&str, &str) {
+        self.path.split_once('?').unwrap_or((&self.path, ""))
+    }
 }
 
 /// The API in front of the HTTP functions.
@@ -63,7 +70,7 @@ impl Gateway {
     fn route(&self, request: &HttpRequest) -> Option<(&str, &Function, Value)> {
         self.routes.iter().find_map(|(route, function)| {
             let (method, pattern) = route.split_once(' ')?;
-            let parameters = parameters(pattern, &request.path)?;
+            let parameters = parameters(pattern, request.parts().0)?;
             (method == request.method).then_some((route.as_str(), function, parameters))
         })
     }
@@ -88,15 +95,16 @@ fn parameters(pattern: &str, path: &str) -> Option<Value> {
 
 fn event(route: &str, parameters: Value, request: &HttpRequest) -> Value {
     let domain = "a1b2c3d4e5.execute-api.us-east-1.amazonaws.com";
+    let (path, query) = request.parts();
     let mut headers = request.headers.clone();
     headers.insert("host".into(), domain.into());
     headers.insert("content-length".into(), request.body.len().to_string());
     let mut event = json!({
-        "version": "2.0", "routeKey": route, "rawPath": request.path, "rawQueryString": "", "headers": headers,
+        "version": "2.0", "routeKey": route, "rawPath": path, "rawQueryString": query, "headers": headers,
         "requestContext": {
             "accountId": "123456789012", "apiId": "a1b2c3d4e5", "domainName": domain, "domainPrefix": "a1b2c3d4e5",
             "http": {
-                "method": request.method, "path": request.path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.10",
+                "method": request.method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.10",
                 "userAgent": "tests",
             },
             "requestId": Uuid::now_v7(), "routeKey": route, "stage": "$default",

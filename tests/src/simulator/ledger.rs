@@ -11,10 +11,20 @@ use super::gateway::{Gateway, HttpRequest};
 use crate::http::Answer;
 use crate::{TestDatabase, look};
 
-/// States after which an order never changes while nothing is paid.
-const FINAL: [&str; 3] = ["rejected", "cancelled", "expired"];
 /// States in which a drained order may be.
-const AT_REST: [&str; 5] = ["reserved", "paid", "rejected", "cancelled", "expired"];
+const AT_REST: [&str; 8] = ["reserved", "paying", "paid", "rejected", "cancelled", "expired", "refunding", "refunded"];
+/// What may be seen after a state, besides the state itself.
+const FOLLOWING: [(&str, &[&str]); 8] = [
+    ("reserved", &["paying", "paid", "cancelled", "expired", "refunding", "refunded"]),
+    ("paying", &["reserved", "paid", "cancelled", "expired", "refunding", "refunded"]),
+    ("paid", &["refunding", "refunded"]),
+    ("rejected", &[]),
+    // Money can still come.
+    ("cancelled", &["refunding", "refunded"]),
+    ("expired", &["paid", "refunding", "refunded"]),
+    ("refunding", &["refunded"]),
+    ("refunded", &[]),
+];
 
 /// An order whose acceptance a client saw.
 #[derive(Debug, Clone)]
@@ -56,6 +66,7 @@ pub struct Ledger(Arc<Mutex<Inner>>);
 struct Inner {
     accepted: BTreeMap<String, Acceptance>,
     seen: HashMap<Uuid, Seen>,
+    attempts: HashMap<(Uuid, String), Uuid>,
     wrong: Vec<String>,
     refusals: BTreeMap<String, usize>,
     retries: BTreeMap<String, usize>,
@@ -70,6 +81,15 @@ impl Ledger {
         let first = inner.accepted.entry(key.clone()).or_insert(acceptance).order_id;
         if first != order_id {
             inner.wrong.push(format!("the key {key} gave the orders {first} and {order_id}"));
+        }
+    }
+
+    /// A client saw that a payment is under way. The same key must always give the same attempt.
+    pub fn paying(&self, order_id: Uuid, key: &str, attempt_id: Uuid) {
+        let mut inner = self.0.lock().unwrap();
+        let first = *inner.attempts.entry((order_id, key.to_owned())).or_insert(attempt_id);
+        if first != attempt_id {
+            inner.wrong.push(format!("the key {key} gave the attempts {first} and {attempt_id}"));
         }
     }
 
@@ -119,9 +139,9 @@ impl Ledger {
 
     /// What is wrong, one sentence each, now that everything has come to rest.
     pub async fn findings(&self, database: &TestDatabase) -> Vec<String> {
-        let (accepted, seen, mut wrong) = {
+        let (accepted, seen, attempts, mut wrong) = {
             let inner = self.0.lock().unwrap();
-            (inner.accepted.clone(), inner.seen.clone(), inner.wrong.clone())
+            (inner.accepted.clone(), inner.seen.clone(), inner.attempts.clone(), inner.wrong.clone())
         };
         let rows = database.owner().query("select id, idempotency_key, state, numbers from orders", &[]).await;
         let rows = rows.expect("the orders");
@@ -150,6 +170,14 @@ impl Ledger {
                 wrong.push(format!("order {id} was seen as {seen:?} and is {now:?}"));
             }
         }
+        let rows = database.owner().query("select order_id, requested_under, id from payment_attempts", &[]).await;
+        let stored: HashMap<(Uuid, String), Uuid> =
+            rows.expect("the attempts").iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect();
+        for (asked, attempt_id) in attempts {
+            if stored.get(&asked) != Some(&attempt_id) {
+                wrong.push(format!("attempt {attempt_id} of order {} was under way and is gone", asked.0));
+            }
+        }
         let keys = "select count(*) from (select from orders group by tenant_id, buyer_id, idempotency_key having count(*) > 1) x";
         if look::count(database, keys).await > 0 {
             wrong.push("a key has two orders".into());
@@ -159,12 +187,9 @@ impl Ledger {
 }
 
 fn may_follow(before: &Seen, now: &Seen) -> bool {
-    let is_final = FINAL.contains(&before.0.as_str());
-    match before.0.as_str() {
-        "queued" => true,
-        _ if is_final => before == now,
-        _ => now.0 != "queued" && now.0 != "rejected" && before.1 == now.1,
-    }
+    let following = FOLLOWING.iter().find(|(state, _)| *state == before.0);
+    let following = following.map_or(&[] as &[&str], |(_, following)| following);
+    before.0 == "queued" || (before.1 == now.1 && (before.0 == now.0 || following.contains(&now.0.as_str())))
 }
 
 #[cfg(test)]
@@ -183,6 +208,9 @@ mod tests {
             (order("reserved", &[1]), order("queued", &[]), false),
             (order("reserved", &[1]), order("rejected", &[]), false),
             (order("rejected", &[]), order("reserved", &[1]), false),
+            (order("expired", &[1]), order("paid", &[1]), true),
+            (order("paid", &[1]), order("expired", &[1]), false),
+            (order("refunded", &[1]), order("paid", &[1]), false),
         ] {
             let ledger = Ledger::default();
             ledger.saw(Uuid::nil(), &before);

@@ -65,7 +65,7 @@ impl Shopper {
 
     /// As [`Self::place`], under a key.
     pub async fn place_under(&self, product_id: Uuid, key: &str, wish: &Value) -> Option<Uuid> {
-        let answer = self.until_final(|| self.try_place(product_id, key, wish)).await?;
+        let answer = self.until_final(|| self.try_place(product_id, key, wish), |_| false).await?;
         (answer.status == 202).then(|| answer.accepted())
     }
 
@@ -73,14 +73,24 @@ impl Shopper {
     pub async fn cancel(&self, order_id: Uuid) -> bool {
         let key = Uuid::now_v7().to_string();
         let path = format!("/v1/orders/{order_id}/cancellations");
-        let answer = self.until_final(|| self.send("POST", path.clone(), Some(&key), "{}".into())).await;
+        let answer = self.until_final(|| self.send("POST", path.clone(), Some(&key), "{}".into()), |_| false).await;
         answer.is_some_and(|answer| answer.status == 202)
     }
 
     /// Asks once to pay an order, under a key.
     pub async fn try_pay(&self, order_id: Uuid, key: &str, method: &str) -> Answer {
-        let body = json!({ "method": method }).to_string();
-        self.send("POST", format!("/v1/orders/{order_id}/payments"), Some(key), body).await
+        let body = json!({ "method": method, "return_url": "https://store.example/orders" }).to_string();
+        let answer = self.send("POST", format!("/v1/orders/{order_id}/payments"), Some(key), body).await;
+        if matches!(answer.status, 201 | 202) {
+            self.ledger.paying(order_id, key, attempt(&answer));
+        }
+        answer
+    }
+
+    /// Asks to pay, and repeats it until there is an answer for good: the attempt if there are instructions to follow.
+    pub async fn pay(&self, order_id: Uuid, key: &str, method: &str) -> Option<Uuid> {
+        let answer = self.until_final(|| self.try_pay(order_id, key, method), |answer| answer.status == 202).await?;
+        (answer.status == 201).then(|| attempt(&answer))
     }
 
     /// Looks at an order once; none if there was no answer to remember.
@@ -103,16 +113,22 @@ impl Shopper {
         None
     }
 
-    async fn until_final<F: Future<Output = Answer>>(&self, attempt: impl Fn() -> F) -> Option<Answer> {
+    async fn until_final<F: Future<Output = Answer>>(
+        &self,
+        attempt: impl Fn() -> F,
+        is_pending: impl Fn(&Answer) -> bool,
+    ) -> Option<Answer> {
         let began = Instant::now();
         let mut wait = WAIT_MIN;
         loop {
             let answer = attempt().await;
             let code = code(&answer);
-            let again =
-                answer.status >= 500 || answer.status == 429 || matches!(code.as_str(), "key-in-flight" | "busy");
+            let again = answer.status >= 500
+                || answer.status == 429
+                || matches!(code.as_str(), "key-in-flight" | "payment-in-flight" | "busy")
+                || is_pending(&answer);
             if !again {
-                if answer.status != 202 {
+                if answer.status >= 400 {
                     self.ledger.refused(&code);
                 }
                 return Some(answer);
@@ -137,6 +153,10 @@ impl Shopper {
         }
         self.gateway.send(request).await
     }
+}
+
+fn attempt(answer: &Answer) -> Uuid {
+    answer.json()["id"].as_str().unwrap_or_default().parse().expect("an attempt's id")
 }
 
 /// The code of a refusal; empty if the answer has none, as those of API Gateway itself.

@@ -1,6 +1,8 @@
 //! One sale with everything around it, to be broken and then to come to rest.
 
+mod bank;
 mod functions;
+mod rest;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -22,17 +24,15 @@ use super::schedule::Schedule;
 use super::shopper::Shopper;
 use super::sqs::Sqs;
 use super::time;
+use crate::gateway::FakeGateway;
 use crate::queue::Settings as QueueSettings;
-use crate::{TestDatabase, look, randomness, seed};
+use crate::server::Server;
+use crate::{TestDatabase, randomness, seed};
 
 /// How long the passing of time waits for invocations to end before it tries among them.
 const PASS_WAIT: Duration = Duration::from_secs(3);
 /// Lines of each function's log that a failure shows.
 const TAIL: usize = 15;
-/// Accepted requests that are repeated at the end.
-const REPLAYS_MAX: usize = 50;
-/// A queued order is nudged at ages of 2, 4 and 8 minutes: this far apart, and so often.
-const NUDGES: [Duration; 3] = [Duration::from_secs(130), Duration::from_secs(130), Duration::from_secs(250)];
 
 /// How a world is set up.
 #[derive(Debug, Clone)]
@@ -81,6 +81,9 @@ pub struct World {
     pub gateway: Gateway,
     /// What clients saw.
     pub ledger: Ledger,
+    /// The payment gateway, whose events come through the API.
+    pub bank: FakeGateway,
+    webhooks: Server,
     functions: BTreeMap<String, Function>,
     mappings: BTreeMap<&'static str, Mapping>,
     schedules: BTreeMap<String, Schedule>,
@@ -107,14 +110,16 @@ impl World {
         };
         let settings: HashMap<Queue, QueueSettings> = Queue::ALL.into_iter().map(queue).collect();
         let sqs = Sqs::start(&settings, setup.scale, seed).await;
+        let bank = FakeGateway::start().await;
         let parameters = functions::parameters(&database, &proxy, &sqs);
         let gate = Gate::default();
         let named = |name: String| {
-            let function = functions::function(&figures, &name, &parameters, (&sqs, &gate), setup.freezes);
+            let function = functions::function(&figures, &name, &parameters, (&sqs, &bank, &gate), setup.freezes);
             (name, function)
         };
         let functions: BTreeMap<String, Function> = figures.functions().into_iter().map(named).collect();
         let routes = figures.routes().into_iter().map(|(route, name)| (route, functions[&name].clone())).collect();
+        let gateway = Gateway::new(routes);
         let mapping = |queue: Queue| {
             let function = functions[queue.name()].clone();
             (queue.name(), Mapping::new(sqs.clone(), queue, function, figures.queue(queue).polling()))
@@ -126,7 +131,9 @@ impl World {
         };
         Self {
             seed,
-            gateway: Gateway::new(routes),
+            webhooks: bank::webhooks(gateway.clone()).await,
+            gateway,
+            bank,
             ledger: Ledger::default(),
             mappings: Queue::ALL.into_iter().map(mapping).collect(),
             schedules: figures.jobs().into_iter().map(schedule).collect(),
@@ -207,11 +214,12 @@ impl World {
         Arc::clone(&self.gate)
     }
 
-    /// Time passes in the database: every moment moves back. Invocations under way may end first, new ones wait.
+    /// Time passes, in the database, where every moment moves back, and at the payment gateway. Invocations under way may end first, new ones wait.
     pub async fn pass(&self, time: Duration) {
         let _closed = tokio::time::timeout(PASS_WAIT, self.gate.write()).await;
         self.note(&format!("{} s pass", time.as_secs()));
         time::pass(&mut self.database.another_owner().await, time).await;
+        self.bank.advance(time);
     }
 
     /// Remembers what was done, for a failure to tell.
@@ -232,112 +240,6 @@ impl World {
             assert!(began.elapsed() < bound, "after {bound:?} it is still not so that {what}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-
-    /// Ends all faults, lets mappings and schedules run until nothing is left to do, and stops them. Whatever waits in
-    /// the outbox is due at once, the queues' time jumps while nobody works, and orders that nobody has a message about
-    /// grow older until they are nudged.
-    pub async fn drain(&self, bound: Duration) {
-        self.note("all faults end");
-        self.proxy.heal();
-        self.sqs.heal();
-        self.functions.values().for_each(Function::disarm);
-        self.run();
-        let (began, mut nudges) = (Instant::now(), NUDGES.iter());
-        let mut quiet = 0;
-        loop {
-            let left = self.left().await;
-            if left.is_nothing() {
-                quiet += 1;
-                if quiet >= 2 {
-                    break;
-                }
-            } else {
-                quiet = 0;
-                assert!(began.elapsed() < bound, "after {bound:?} there is still something to do: {left:?}");
-                let later = "update outbox set next_attempt_at = now() where next_attempt_at > now()";
-                self.database.owner().execute(later, &[]).await.expect(later);
-                if left.busy == 0 {
-                    self.sqs.skip();
-                }
-                if left.only_silent()
-                    && let Some(time) = nudges.next()
-                {
-                    self.pass(*time).await;
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(150)).await;
-        }
-        self.note("everything has come to rest");
-        self.halt();
-    }
-
-    /// Drains; then the auditor finds nothing, clients saw nothing that is not so, and no healthy message died.
-    pub async fn finish(self, bound: Duration) {
-        self.drain(bound).await;
-        for queue in Queue::ALL {
-            let dead = self.sqs.dead(queue);
-            assert!(dead.is_empty(), "{} messages of {} died, the first is {}", dead.len(), queue.name(), dead[0]);
-        }
-        self.finish_with_dead().await;
-    }
-
-    /// As [`Self::finish`] for a world that has been drained, and whose dead messages were looked at.
-    pub async fn finish_with_dead(mut self) {
-        self.halt();
-        let mut wrong = self.ledger.findings(&self.database).await;
-        wrong.extend(self.replay().await);
-        assert!(wrong.is_empty(), "clients saw what is not so: {wrong:#?}");
-        self.functions.values().for_each(Function::reap);
-        self.database.finish_in_place().await;
-    }
-
-    /// Repeats some of the accepted requests: what is not answered as the first time.
-    async fn replay(&self) -> Vec<String> {
-        let accepted = self.ledger.acceptances();
-        let mut wrong = Vec::new();
-        for acceptance in accepted.iter().step_by(accepted.len() / REPLAYS_MAX + 1) {
-            let answer = acceptance.repeat(&self.gateway).await;
-            if answer.status != 202 || answer.accepted() != acceptance.order_id || !answer.is_replay() {
-                wrong.push(format!("{acceptance:?} is now answered {} {}", answer.status, answer.text()));
-            }
-        }
-        wrong
-    }
-
-    async fn left(&self) -> Left {
-        let count = |sql| look::count(&self.database, sql);
-        Left {
-            messages: Queue::ALL.into_iter().map(|queue| self.sqs.len(queue)).sum(),
-            outbox: count("select count(*) from outbox").await,
-            queued: count("select count(*) from orders where state = 'queued'").await,
-            cancelling: count(
-                "select count(*) from orders where state = 'reserved' and cancel_requested_at is not null",
-            )
-            .await,
-            busy: self.functions.values().map(Function::busy).sum(),
-        }
-    }
-}
-
-/// What still has to be done.
-#[derive(Debug)]
-struct Left {
-    messages: usize,
-    outbox: i64,
-    queued: i64,
-    cancelling: i64,
-    busy: usize,
-}
-
-impl Left {
-    const fn is_nothing(&self) -> bool {
-        self.messages == 0 && self.outbox == 0 && self.queued == 0 && self.cancelling == 0
-    }
-
-    /// Nobody has a message about what is queued.
-    const fn only_silent(&self) -> bool {
-        self.messages == 0 && self.outbox == 0 && self.busy == 0
     }
 }
 

@@ -64,7 +64,9 @@ fn soon() -> Deadline {
 }
 
 async fn run(queues: &Delays, event: SqsEvent, outcomes: &[Outcome]) -> SqsBatchResponse {
-    run_batch(queues, Queue::ReserveNumbers, event, soon(), |_, _| async { outcomes.to_vec() }).await.unwrap()
+    run_batch(queues, Queue::ReserveNumbers, event, soon(), |_: Vec<Record>, _| async { outcomes.to_vec() })
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -89,7 +91,7 @@ async fn an_unreadable_body_fails_alone_and_is_logged_once() {
     let good = body(7);
     let event = event(&["{", &good, "", "{\"v\":9}"]);
     let queues = Delays::default();
-    let response = run_batch(&queues, Queue::ReserveNumbers, event, soon(), |records, _| async move {
+    let response = run_batch(&queues, Queue::ReserveNumbers, event, soon(), |records: Vec<Record>, _| async move {
         assert_eq!(records.len(), 1);
         assert_eq!((records[0].message.order_id, records[0].receive_count), (Uuid::from_u128(7), 3));
         assert_eq!((records[0].message_id.as_str(), records[0].group.as_deref()), ("m1", Some("tenant")));
@@ -104,9 +106,11 @@ async fn an_unreadable_body_fails_alone_and_is_logged_once() {
 #[tokio::test]
 async fn a_panicking_or_miscounting_worker_gets_everything_again() {
     let queues = Delays::default();
-    let panicking = run_batch(&queues, Queue::ReserveNumbers, orders(2), soon(), |_, _| async { panic!("on purpose") });
+    let panicking = run_batch(&queues, Queue::ReserveNumbers, orders(2), soon(), |_: Vec<Record>, _| async {
+        panic!("on purpose")
+    });
     assert_eq!(ids(&panicking.await.unwrap()), ["m0", "m1"]);
-    let early = run_batch(&queues, Queue::ReserveNumbers, orders(2), soon(), |records, _| {
+    let early = run_batch(&queues, Queue::ReserveNumbers, orders(2), soon(), |records: Vec<Record>, _| {
         assert!(records.is_empty(), "on purpose, before the future exists");
         async { vec![] }
     });
@@ -146,12 +150,11 @@ async fn ids_are_neither_empty_nor_repeated() {
     for missing in [None, Some(String::new())] {
         let mut event = orders(2);
         event.records[1].message_id = missing;
-        let run =
-            |outcomes: [Outcome; 2]| {
-                run_batch(&queues, Queue::ReserveNumbers, event.clone(), soon(), move |_, _| async move {
-                    outcomes.to_vec()
-                })
-            };
+        let run = |outcomes: [Outcome; 2]| {
+            run_batch(&queues, Queue::ReserveNumbers, event.clone(), soon(), move |_: Vec<Record>, _| async move {
+                outcomes.to_vec()
+            })
+        };
         assert!(run([Outcome::Done, Outcome::Failed]).await.is_err(), "the whole batch comes again");
         assert_eq!(ids(&run([Outcome::Failed, Outcome::Done]).await.unwrap()), ["m0"]);
     }

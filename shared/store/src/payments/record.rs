@@ -1,6 +1,6 @@
 //! A gateway's answer written down, and what follows from it.
 
-use domain::payments::{AttemptState, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState, Use};
+use domain::payments::{AttemptState, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState};
 use domain::{Error, Reason, Result};
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;

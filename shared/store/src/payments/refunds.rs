@@ -45,10 +45,12 @@ pub struct Refund {
     pub gateway_refund_id: Option<String>,
     /// The gateway's word for why it failed.
     pub failure: Option<String>,
+    /// It failed and another was made in its place.
+    pub is_retried: bool,
 }
 
 pub(super) const COLUMNS: &str = "id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, note, state,
-    key_number, tries, gateway_refund_id, failure";
+    key_number, tries, gateway_refund_id, failure, retried_as is not null as retried";
 
 pub(super) fn refund_from(row: &Row) -> Result<Refund> {
     Ok(Refund {
@@ -65,6 +67,7 @@ pub(super) fn refund_from(row: &Row) -> Result<Refund> {
         tries: column(row, "tries")?,
         gateway_refund_id: column(row, "gateway_refund_id")?,
         failure: column(row, "failure")?,
+        is_retried: column(row, "retried")?,
     })
 }
 
@@ -85,6 +88,7 @@ impl Refund {
             tries: 0,
             gateway_refund_id: None,
             failure: None,
+            is_retried: false,
         }
     }
 }
@@ -144,9 +148,13 @@ pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) ->
     let mut refund = Refund::new(&attempt, amount, numbers, RefundCause::Staff);
     refund.id = request.refund_id;
     refund.note = Some(request.note.to_owned());
+    let covered = covered_by(&money, &refund, refund.amount_minor == rest);
     money.add_refund(refund.clone());
     super::settle::complete(&mut money)?;
     money.write(&tx).await?;
+    for failed in covered {
+        mark_retried(&tx, failed, refund.id).await?;
+    }
     owe(&tx, &money, refund.id).await?;
     tx.commit().await.map_err(from_postgres)?;
     Ok(refund)
@@ -162,7 +170,10 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
     let failed = money.refunds.iter().find(|refund| refund.id == refund_id).cloned().ok_or(Reason::NotFound)?;
     let attempt = money.attempts.iter().find(|a| a.id == failed.attempt_id).cloned().ok_or(Reason::NotFound)?;
     let rest = attempt.captured_minor - money.going_back(attempt.id);
-    if failed.state != RefundState::Failed || rest < failed.amount_minor {
+    let named_again = |other: &Refund| {
+        other.state != RefundState::Failed && other.numbers.iter().any(|number| failed.numbers.contains(number))
+    };
+    if failed.state != RefundState::Failed || rest < failed.amount_minor || money.refunds.iter().any(named_again) {
         return Err(Reason::WrongState.into());
     }
     // What it had given up stays given up: only what never went back goes with it.
@@ -201,6 +212,19 @@ pub async fn list_refundable(client: &Client, product_id: Uuid, after: Option<Uu
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     rows.iter().map(|row| column(row, "id")).collect()
+}
+
+/// Failed refunds that nobody has tried again and that a new one makes good: it gives back all that is left, or names
+/// all of their numbers.
+fn covered_by(money: &Money, new: &Refund, gives_all: bool) -> Vec<Uuid> {
+    let covers = |failed: &&Refund| {
+        failed.state == RefundState::Failed
+            && failed.attempt_id == new.attempt_id
+            && !failed.is_retried
+            && (gives_all
+                || (!failed.numbers.is_empty() && failed.numbers.iter().all(|number| new.numbers.contains(number))))
+    };
+    money.refunds.iter().filter(covers).map(|failed| failed.id).collect()
 }
 
 async fn mark_retried(tx: &Transaction<'_>, failed: Uuid, again: Uuid) -> Result<()> {

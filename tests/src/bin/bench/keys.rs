@@ -36,6 +36,8 @@ pub(crate) enum Group {
     Sizes,
     /// Relay, expiry, audit, rebuild.
     Repair,
+    /// What gateways tell us.
+    Payments,
     /// The bootstraps.
     Functions,
 }
@@ -54,7 +56,7 @@ const fn key(group: Group, name: &'static str, unit: &'static str, floor: Floor)
 }
 
 use Floor::{AtLeast, AtMost, Between, Reported};
-use Group::{Functions, Intake, Repair, Reserve, Sizes};
+use Group::{Functions, Intake, Payments, Repair, Reserve, Sizes};
 
 /// Memory of a function, in bytes.
 const RSS_MAX: f64 = 20e6;
@@ -130,4 +132,7 @@ const KEYS: &[Key] = &[
     key(Repair, "expire_numbers_per_s", "numbers/s", Reported),
     key(Repair, "audit_numbers_per_s", "numbers/s", Reported),
     key(Repair, "rebuild_ms", "ms", Reported),
+    key(Payments, "webhook_vs_commit", "ratio", AtMost(3.0)),
+    key(Payments, "webhook_p50_ms", "ms", Reported),
+    key(Payments, "webhook_commit_p50_ms", "ms", Reported),
 ];

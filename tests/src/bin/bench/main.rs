@@ -23,6 +23,7 @@ mod run;
 mod settings;
 mod shop;
 mod sizes;
+mod webhooks;
 mod workers;
 
 use std::process::ExitCode;
@@ -104,6 +105,9 @@ async fn measure(options: &Options) -> Samples {
         }
         if options.wants(Group::Repair) {
             repair::round(&mut run).await;
+        }
+        if options.wants(Group::Payments) {
+            webhooks::round(&mut run).await;
         }
         if options.wants(Group::Functions) {
             functions::round(&mut run).await;

@@ -31,6 +31,8 @@ pub(crate) const POLLS_PER_S: u32 = 2_000;
 pub(crate) const LOCKS_SEEN_EVERY: Duration = Duration::from_millis(5);
 /// Reads of each kind.
 pub(crate) const READS: usize = 200;
+/// Webhooks in a round.
+pub(crate) const WEBHOOKS: usize = 300;
 /// Starts of each function in a round.
 pub(crate) const STARTS: usize = 20;
 /// Longest wait for something that must come.

@@ -1,5 +1,7 @@
 //! Virtual buyers: some come too early, some press twice, some hang up, some change their mind; most want the same
-//! few numbers.
+//! few numbers. Most of those who get some pay.
+
+mod paying;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use edge::auth::development::sign_buyer;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -15,7 +18,9 @@ use uuid::Uuid;
 
 use crate::Options;
 use crate::counts::Counts;
+use crate::gateway::Gateway;
 use crate::sale::Sale;
+use paying::Later;
 
 /// Numbers that everybody wants.
 const POPULAR: i32 = 50;
@@ -27,12 +32,16 @@ const NOT_OURS: &str = "gateway busy";
 const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// Longest that a buyer follows one order.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a buyer's token is valid.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// Where to buy.
 pub(crate) struct Shop {
     http: Client,
+    product_url: String,
     orders_url: String,
     api_url: String,
+    gateway: Arc<Gateway>,
     opens: Instant,
     numbers: i32,
     tenant_id: Uuid,
@@ -40,12 +49,16 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    pub(crate) fn new(options: &Options, sale: &Sale) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(options: &Options, sale: &Sale, gateway: &Arc<Gateway>) -> Result<Self, Box<dyn Error>> {
         let api_url = options.api_url.trim_end_matches('/').to_owned();
+        let product_url = format!("{api_url}/v1/products/{}", sale.product_id());
         Ok(Self {
-            http: Client::builder().timeout(ANSWER_MAX).pool_max_idle_per_host(64).build()?,
-            orders_url: format!("{api_url}/v1/products/{}/orders", sale.product_id()),
+            // Where a page sends its buyer is an answer, not somewhere to go.
+            http: Client::builder().timeout(ANSWER_MAX).pool_max_idle_per_host(64).redirect(Policy::none()).build()?,
+            orders_url: format!("{product_url}/orders"),
+            product_url,
             api_url,
+            gateway: Arc::clone(gateway),
             opens: sale.opens(),
             numbers: options.numbers,
             tenant_id: sale.tenant_id(),
@@ -62,26 +75,43 @@ struct Buyer {
     token: String,
 }
 
-/// Sends the crowd off; each buyer is a task.
+/// Sends the crowd off; each buyer is a task, which ends when a late one has come back.
 pub(crate) fn crowd(shop: &Arc<Shop>, counts: &Arc<Counts>, seed: u64, options: &Options) -> Vec<JoinHandle<()>> {
     (0..options.buyers)
         .map(|n| {
-            let rng = StdRng::seed_from_u64(seed.wrapping_add(u64::from(n)));
             let (shop, counts) = (Arc::clone(shop), Arc::clone(counts));
             tokio::spawn(async move {
-                let lifetime = Duration::from_secs(3_600);
-                match sign_buyer(shop.tenant_id, Uuid::now_v7(), &shop.issuer, lifetime) {
-                    Ok(token) => Buyer { shop, counts: Arc::clone(&counts), rng, token }.visit().await,
-                    Err(error) => counts.lose(format!("no token: {error}")),
-                }
+                let buyer = Buyer::new(&shop, &counts, seed.wrapping_add(u64::from(n)));
+                let Some(mut buyer) = buyer else { return Counts::add(&counts.finished, 1) };
+                let later = buyer.visit().await;
                 Counts::add(&counts.finished, 1);
+                if let Some(later) = later {
+                    buyer.come_back(later).await;
+                }
             })
         })
         .collect()
 }
 
 impl Buyer {
-    async fn visit(mut self) {
+    /// A new buyer; none without a token, which is a loss.
+    fn new(shop: &Arc<Shop>, counts: &Arc<Counts>, seed: u64) -> Option<Self> {
+        match sign_buyer(shop.tenant_id, Uuid::now_v7(), &shop.issuer, TOKEN_LIFETIME) {
+            Ok(token) => Some(Self {
+                shop: Arc::clone(shop),
+                counts: Arc::clone(counts),
+                rng: StdRng::seed_from_u64(seed),
+                token,
+            }),
+            Err(error) => {
+                counts.lose(format!("no token: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Comes, orders and pays; what is left for later.
+    async fn visit(&mut self) -> Option<Later> {
         if self.rng.random_bool(0.15) {
             tokio::time::sleep_until(
                 (self.shop.opens - Duration::from_millis(self.rng.random_range(300..1_500))).into(),
@@ -92,17 +122,20 @@ impl Buyer {
         tokio::time::sleep_until((self.shop.opens + Duration::from_millis(self.rng.random_range(0..1_000))).into())
             .await;
         let wish = self.wish();
-        let Some(order) = self.buy(&wish).await else { return };
+        let mut location = self.buy(&wish).await?;
         if self.rng.random_bool(0.08) {
-            self.cancel(&order).await;
+            self.cancel(&location).await;
         }
-        let Some(end) = self.follow(&order).await else { return };
+        let mut end = self.follow(&location).await?;
         if end["state"] == "rejected" && end["suggestions"].as_array().is_some_and(|s| !s.is_empty()) {
             let second = json!({ "numbers": [end["suggestions"][0]], "fallback": "replace" });
-            if let Some(order) = self.buy(&second).await {
-                self.follow(&order).await;
-            }
+            location = self.buy(&second).await?;
+            end = self.follow(&location).await?;
         }
+        if end["state"] != "reserved" || end["cancel_requested"] == true {
+            return None;
+        }
+        self.pay_for(&location, &end).await
     }
 
     /// Most want popular numbers; the others take what comes.
@@ -228,10 +261,19 @@ impl Buyer {
         }
     }
 
-    /// Polls as often as asked to, until the order has its numbers or has ended.
+    /// Polls until the order has its numbers or has ended, and counts that.
     async fn follow(&mut self, location: &str) -> Option<Value> {
+        let decided = ["reserved", "rejected", "cancelled", "expired"];
+        let end = self.poll(location, |order| decided.iter().any(|state| order["state"] == *state)).await?;
+        self.saw(&end);
+        Some(end)
+    }
+
+    /// Polls as often as asked to, until the order is as wanted.
+    async fn poll(&mut self, location: &str, is_end: impl Fn(&Value) -> bool) -> Option<Value> {
         let started = Instant::now();
         let mut wait = 2.0;
+        let mut last = Value::Null;
         while started.elapsed() < PATIENCE {
             self.pause(wait).await;
             let url = format!("{}{location}", self.shop.api_url);
@@ -240,7 +282,8 @@ impl Buyer {
             wait = retry_after(&answer).unwrap_or(2.0);
             let Ok(order) = answer.json::<Value>().await else { continue };
             match status {
-                StatusCode::OK if self.saw(&order) => return Some(order),
+                StatusCode::OK if is_end(&order) => return Some(order),
+                StatusCode::OK => last = order["state"].clone(),
                 StatusCode::NOT_FOUND => {
                     self.counts.lose(format!("{location} was accepted and is gone"));
                     return None;
@@ -248,12 +291,11 @@ impl Buyer {
                 _ => {}
             }
         }
-        self.counts.lose(format!("{location} did not end in {} s", PATIENCE.as_secs()));
+        self.counts.lose(format!("{location} was still {last} after {} s", PATIENCE.as_secs()));
         None
     }
 
-    /// Counts a final state; false while the order is on its way.
-    fn saw(&self, order: &Value) -> bool {
+    fn saw(&self, order: &Value) {
         match order["state"].as_str() {
             Some("reserved") => {
                 Counts::add(&self.counts.reserved, 1);
@@ -267,10 +309,8 @@ impl Buyer {
                 self.counts.refuse(&format!("rejected: {}", order["reason"]["code"].as_str().unwrap_or("?")));
             }
             Some("cancelled") => Counts::add(&self.counts.cancelled, 1),
-            Some("expired") => {}
-            _ => return false,
+            _ => {}
         }
-        true
     }
 }
 

@@ -25,11 +25,34 @@ pub(crate) struct Counts {
     pub(crate) cancelled: AtomicU64,
     /// Requests whose buyer hung up before the answer.
     pub(crate) disconnected: AtomicU64,
-    /// Buyers who have finished.
+    /// Buyers who have finished, but for late ones who come back.
     pub(crate) finished: AtomicU64,
+    /// How they paid.
+    pub(crate) payments: Payments,
     refused: Mutex<BTreeMap<String, u64>>,
     lost: Mutex<Vec<String>>,
     intake: Mutex<Histogram<u64>>,
+}
+
+/// How orders were paid.
+#[derive(Default)]
+pub(crate) struct Payments {
+    /// Paid while the hold lasted.
+    pub(crate) in_time: AtomicU64,
+    /// Refused by the buyer's bank.
+    pub(crate) declined: AtomicU64,
+    /// Left unpaid on purpose.
+    pub(crate) never: AtomicU64,
+    /// Paid after the hold ran out and before the payment was closed.
+    pub(crate) just_late: AtomicU64,
+    /// Tried on a page that was closed by then.
+    pub(crate) refused: AtomicU64,
+    /// Asked for, and the gateway did not answer.
+    pub(crate) unanswered: AtomicU64,
+    /// Money for an expired order, which got its numbers again.
+    pub(crate) retaken: AtomicU64,
+    /// Money for an expired order, which went back.
+    pub(crate) returned: AtomicU64,
 }
 
 impl Default for Counts {
@@ -45,6 +68,7 @@ impl Default for Counts {
             cancelled: zero(),
             disconnected: zero(),
             finished: zero(),
+            payments: Payments::default(),
             refused: Mutex::default(),
             lost: Mutex::default(),
             intake: Mutex::new(

@@ -7,6 +7,7 @@ use domain::messages::Queue;
 
 use crate::TestDatabase;
 use crate::database::APP_PASSWORD;
+use crate::gateway::{Dialect, FakeGateway};
 use crate::simulator::figures::Figures;
 use crate::simulator::function::{Function, Gate, Settings as FunctionSettings, bootstrap};
 use crate::simulator::proxy::Proxy;
@@ -34,12 +35,12 @@ pub(super) fn function(
     figures: &Figures,
     name: &str,
     parameters: &BTreeMap<String, String>,
-    (sqs, gate): (&Sqs, &Gate),
+    (sqs, bank, gate): (&Sqs, &FakeGateway, &Gate),
     freezes: bool,
 ) -> Function {
     let figures = figures.function(name, parameters);
     let mut variables = figures.variables;
-    // What Lambda itself sets.
+    // What Lambda itself sets, and where a test's payment gateway is.
     for (variable, value) in [
         ("AWS_LAMBDA_FUNCTION_NAME", name),
         ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
@@ -48,6 +49,8 @@ pub(super) fn function(
         ("AWS_ACCESS_KEY_ID", "test"),
         ("AWS_SECRET_ACCESS_KEY", "test"),
         ("AWS_ENDPOINT_URL", &sqs.endpoint()),
+        ("TIRADA_STRIPE_URL", &bank.url(Dialect::Stripe)),
+        ("TIRADA_MERCADO_PAGO_URL", &bank.url(Dialect::MercadoPago)),
     ] {
         variables.insert(variable.to_owned(), value.to_owned());
     }
