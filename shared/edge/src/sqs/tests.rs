@@ -124,7 +124,8 @@ async fn a_worker_that_does_not_stop_is_stopped_with_time_to_answer() {
     let queues = Delays { hangs: true, ..Delays::default() };
     let started = tokio::time::Instant::now();
     let deadline = Deadline::after(Duration::from_secs(3));
-    let response = run_batch(&queues, Queue::ReserveNumbers, orders(2), deadline, |_, _| std::future::pending());
+    let response =
+        run_batch(&queues, Queue::ReserveNumbers, orders(2), deadline, |_: Vec<Record>, _| std::future::pending());
     assert_eq!(ids(&response.await.unwrap()), ["m0", "m1"]);
     assert!(started.elapsed() < Duration::from_secs(3) + DEADLINE_MARGIN);
 }
