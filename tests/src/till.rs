@@ -133,6 +133,15 @@ impl Till {
         }
     }
 
+    /// Saves the store's Stripe credentials with these webhook secrets.
+    pub async fn save_stripe(&self, webhook_secrets: &[&str]) {
+        let keys = SealingKeys::from_json(DEVELOPMENT_KEYS, Stage::Local).unwrap();
+        let (tenant_id, stripe) = (self.product.described.tenant_id, domain::payments::Gateway::Stripe);
+        let credentials = json!({ "secret_key": STRIPE_KEY, "webhook_secrets": webhook_secrets }).to_string();
+        let sealed = keys.seal(&context(tenant_id, stripe), credentials.as_bytes()).unwrap();
+        save_account(&self.database.app_client().await, tenant_id, stripe, &sealed).await.unwrap();
+    }
+
     /// A new buyer.
     #[must_use]
     pub fn buyer(&self) -> Buyer {

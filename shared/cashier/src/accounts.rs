@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use domain::limits::{ACCOUNTS_REMEMBERED_FOR, ACCOUNTS_REMEMBERED_MAX};
+use domain::limits::{ACCOUNTS_READ_AGAIN_AFTER, ACCOUNTS_REMEMBERED_FOR, ACCOUNTS_REMEMBERED_MAX};
 use domain::payments::Gateway;
 use domain::{Reason, Result};
 use edge::sealing::SealingKeys;
@@ -46,6 +46,32 @@ impl Accounts {
         let credentials = Arc::new(credentials);
         self.remember(account, Arc::clone(&credentials), SystemTime::now());
         Ok(credentials)
+    }
+
+    /// The credentials read anew, because what is remembered does not work: after a rotation. None when they were read
+    /// a moment ago, so that nobody can make us read them all the time.
+    pub(crate) async fn read_again(
+        &self,
+        database: &Database,
+        tenant_id: Uuid,
+        gateway: Gateway,
+    ) -> Result<Option<Arc<Credentials>>> {
+        if !self.forget((tenant_id, gateway), SystemTime::now()) {
+            return Ok(None);
+        }
+        self.credentials(database, tenant_id, gateway).await.map(Some)
+    }
+
+    /// Forgets credentials unless they were read a moment ago; whether it did.
+    fn forget(&self, account: Account, now: SystemTime) -> bool {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = opened
+            .get(&account)
+            .is_some_and(|(at, _)| now.duration_since(*at).map_or(true, |age| age >= ACCOUNTS_READ_AGAIN_AFTER));
+        if is_old {
+            opened.remove(&account);
+        }
+        is_old
     }
 
     fn known(&self, account: Account, now: SystemTime) -> Option<Arc<Credentials>> {

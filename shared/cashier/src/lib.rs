@@ -74,6 +74,14 @@ impl Cashier {
         self.accounts.credentials(&self.database, tenant_id, gateway).await
     }
 
+    /// A store's credentials read anew, when the remembered ones do not work; none when that was a moment ago.
+    ///
+    /// # Errors
+    /// As [`Cashier::credentials`].
+    pub async fn credentials_again(&self, tenant_id: Uuid, gateway: Gateway) -> Result<Option<Arc<Credentials>>> {
+        self.accounts.read_again(&self.database, tenant_id, gateway).await
+    }
+
     async fn client(&self, tenant_id: Uuid, gateway: Gateway) -> Result<GatewayClient> {
         self.gateways.client(&*self.credentials(tenant_id, gateway).await?)
     }

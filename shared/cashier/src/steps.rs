@@ -73,8 +73,13 @@ impl Cashier {
             payer_email: None,
         };
         fail::fail_point!("payment.before_create");
-        let created = client.create(&new).await;
+        let mut created = client.create(&new).await;
         fail::fail_point!("payment.after_create");
+        if matches!(created, Err(Failure::Refused { status: 401 | 403, .. }))
+            && let Some(again) = self.client_again(attempt).await?
+        {
+            created = again.create(&new).await;
+        }
         match created {
             Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
             Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
@@ -90,6 +95,12 @@ impl Cashier {
             }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
+    }
+
+    /// The gateway with credentials read anew: they may have been rotated since.
+    async fn client_again(&self, attempt: &Attempt) -> Result<Option<GatewayClient>> {
+        let credentials = self.credentials_again(attempt.tenant_id, attempt.gateway).await?;
+        credentials.map(|credentials| self.gateways.client(&credentials)).transpose()
     }
 
     /// By our reference. Definitely not found means that nobody will ever pay it, unless a request of ours is still

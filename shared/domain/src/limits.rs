@@ -191,6 +191,9 @@ pub const ACCOUNTS_REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// See [`ACCOUNTS_REMEMBERED_FOR`].
 pub const ACCOUNTS_REMEMBERED_MAX: usize = 1_000;
 
+/// Age from which credentials that do not work are read again: a rotation must not cost a sale its memory's minute.
+pub const ACCOUNTS_READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// Longest address that a gateway sends a buyer back to, in bytes.
 pub const RETURN_URL_BYTES_MAX: usize = 500;
 

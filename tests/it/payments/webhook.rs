@@ -149,3 +149,23 @@ async fn a_payment_of_nobody_and_of_another_store_changes_nothing() {
     assert_eq!(count(&till.database, "select count(*) from inbox where processed_at is null").await, 0);
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_rotated_during_a_sale_without_a_refusal() {
+    let till = Till::open(Policy::default()).await;
+    let body = |number: i32| event(&format!("evt_{number}"), "pi_1");
+    let send = async |number: i32, secret: &str| {
+        let body = body(number);
+        post(&till, &body, &signatures::stripe(secret, now(), &body)).await.status
+    };
+    assert_eq!(send(1, STRIPE_SECRET).await, 200);
+    till.save_stripe(&["whsec_new", STRIPE_SECRET]).await;
+    // The memory is a moment old; whoever guesses does not make us read all the time.
+    tokio::time::sleep(domain::limits::ACCOUNTS_READ_AGAIN_AFTER).await;
+    assert_eq!((send(2, "whsec_new").await, send(3, STRIPE_SECRET).await), (200, 200), "both are valid");
+    till.save_stripe(&["whsec_new"]).await;
+    tokio::time::sleep(domain::limits::ACCOUNTS_READ_AGAIN_AFTER).await;
+    assert_eq!(send(4, "whsec_unknown").await, 400);
+    assert_eq!((send(5, STRIPE_SECRET).await, send(6, "whsec_new").await), (400, 200), "the old one is over");
+    till.finish().await;
+}

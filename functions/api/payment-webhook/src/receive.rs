@@ -47,7 +47,13 @@ pub(crate) async fn receive(
         body: &body,
         now: OffsetDateTime::now_utc(),
     };
-    let heard = verify(&credentials, &request).map_err(|error| {
+    let mut heard = verify(&credentials, &request);
+    if heard.is_err()
+        && let Some(again) = state.cashier.credentials_again(tenant_id, gateway).await?
+    {
+        heard = verify(&again, &request);
+    }
+    let heard = heard.map_err(|error| {
         metrics::count("webhooks", &[(Dimension::Outcome, "bad-signature")]);
         tracing::warn!(store.id = %tenant_id, gateway = gateway.word(), error.message = %error, "a webhook was refused");
         Problem::new(Reason::BadSignature)
