@@ -27,7 +27,7 @@ status: ## what runs, and where
 test: ## every fast test and two short storms, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## fast tests, other people's code as judge, every fault scenario, 20 storms, then the local cloud (left up)
+test-all: test ## fast tests, other people's judgement, every fault scenario, 20 storms, the local cloud (left up)
 	@$(LOCAL) oracles
 	@$(LOCAL) simulate-all
 	@$(LOCAL) slow

@@ -19,7 +19,7 @@ STATE = Path("/tmp/localstripe.pickle")
 
 
 def check(options: list[str]) -> int:
-    """The tests of tests/oracles, or those that the options name; the cargo runner's exit status."""
+    """The tests of tests/oracles, or those that options name; the cargo runner's exit status."""
     return simulator.with_postgres(lambda: run(options))
 
 

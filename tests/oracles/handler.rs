@@ -40,10 +40,6 @@ fn request(event: &Value) -> lambda_http::Request {
     lambda_http::request::from_str(&event.to_string()).unwrap()
 }
 
-async fn status(till: &Till, event: &Value) -> u16 {
-    till.webhook.call(request(event)).await.status
-}
-
 /// A second store with accounts of its own; its paths, in the order of the dialects.
 async fn another_store(till: &Till) -> [String; 2] {
     let client = till.database.another_owner().await;
@@ -73,70 +69,101 @@ async fn heard(till: &Till) -> i64 {
     count(&till.database, "select count(*) from inbox").await
 }
 
+/// Sends each event; all are refused and nothing is written.
+async fn refuses(till: &Till, events: &[(&str, Value)]) {
+    for (name, event) in events {
+        assert_eq!(till.webhook.call(request(event)).await.status, 400, "{name}");
+    }
+    assert_eq!(heard(till).await, 0);
+}
+
+/// Sends each event; all are taken, and they are one event at each of two stores.
+async fn takes(till: &Till, events: &[(&str, Value)]) {
+    for (name, event) in events {
+        assert_eq!(till.webhook.call(request(event)).await.status, 200, "{name}");
+    }
+    assert_eq!(heard(till).await, 2);
+}
+
+/// A webhook to be signed by a gateway's library.
+struct Row<'a> {
+    name: &'static str,
+    /// Of `events/`.
+    file: &'static str,
+    path: &'a str,
+    secret: &'static str,
+    /// In the unit of the gateway.
+    at: i64,
+    /// The body, or the id of Mercado Pago's payment.
+    signed: Vec<u8>,
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn stripes_webhooks_are_checked_on_the_bytes_that_were_sent() {
     let till = Till::open(Policy::default()).await;
-    let (path, [other_path, _]) = (till.webhook_path(Dialect::Stripe), another_store(&till).await);
+    let (path, [other_path, _], at) = (&till.webhook_path(Dialect::Stripe), &another_store(&till).await, now());
+    let (mut bad, mut good) = (Vec::new(), Vec::new());
     for file in [AS_TEXT, IN_BASE64] {
-        let as_signed = request(&event(file, &path, "", &[])).body().to_vec();
-        let as_delivered = event(file, &path, "", &[])["body"].as_str().unwrap().as_bytes().to_vec();
-        let mut changed = as_signed.clone();
-        changed.push(b' ');
-        let before = heard(&till).await;
-        let refused = [
-            ("another store's valid secret", &path, OTHER_SECRET, now(), &as_signed),
-            ("this store's secret at another store", &other_path, STRIPE_SECRET, now(), &as_signed),
-            ("an hour ago", &path, STRIPE_SECRET, now() - 3_600, &as_signed),
-            ("another body", &path, STRIPE_SECRET, now(), &changed),
-        ];
-        for (name, path, secret, at, signed) in refused {
-            let header = sdk::sign(&[sdk::stripe_sign(secret, at, signed)]).remove(0);
-            let event = event(file, path, "", &[("stripe-signature", &header)]);
-            assert_eq!(status(&till, &event).await, 400, "{file}: {name}");
-        }
+        let signed = request(&event(file, path, "", &[])).body().to_vec();
+        let this = || Row { name: "this store", file, path, secret: STRIPE_SECRET, at, signed: signed.clone() };
+        bad.extend([
+            Row { name: "another store's valid secret", secret: OTHER_SECRET, ..this() },
+            Row { name: "this store's secret at another store", path: other_path, ..this() },
+            Row { name: "an hour ago", at: at - 3_600, ..this() },
+            Row { name: "another body", signed: [&signed, &b" "[..]].concat(), ..this() },
+        ]);
         if file == IN_BASE64 {
-            let header = sdk::sign(&[sdk::stripe_sign(STRIPE_SECRET, now(), &as_delivered)]).remove(0);
-            let event = event(file, &path, "", &[("stripe-signature", &header)]);
-            assert_eq!(status(&till, &event).await, 400, "{file}: the Base64 is not what was signed");
+            let delivered = event(file, path, "", &[])["body"].as_str().unwrap().into();
+            bad.push(Row { name: "its Base64 is signed", signed: delivered, ..this() });
         }
-        assert_eq!(heard(&till).await, before, "nothing is written");
-        for (path, secret) in [(&path, STRIPE_SECRET), (&other_path, OTHER_SECRET)] {
-            let header = sdk::sign(&[sdk::stripe_sign(secret, now(), &as_signed)]).remove(0);
-            let event = event(file, path, "", &[("stripe-signature", &header)]);
-            assert_eq!(status(&till, &event).await, 200, "{file}");
-        }
+        good.extend([this(), Row { name: "the other store", path: other_path, secret: OTHER_SECRET, ..this() }]);
     }
-    assert_eq!(heard(&till).await, 2, "both files are the same event, once for each store");
+    let signed = |rows: &[Row<'_>]| -> Vec<(&str, Value)> {
+        let questions = rows.iter().map(|row| sdk::stripe_sign(row.secret, row.at, &row.signed));
+        let headers = sdk::sign(&questions.collect::<Vec<_>>());
+        let event = |row: &Row<'_>, header: &str| event(row.file, row.path, "", &[("stripe-signature", header)]);
+        rows.iter().zip(&headers).map(|(row, header)| (row.name, event(row, header))).collect()
+    };
+    refuses(&till, &signed(&bad)).await;
+    takes(&till, &signed(&good)).await;
     till.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mercado_pagos_notifications_are_checked_on_the_query() {
     let till = Till::open(Policy::default()).await;
-    let (path, [_, other_path]) = (till.webhook_path(Dialect::MercadoPago), another_store(&till).await);
-    for (file, body) in [(AS_TEXT, NOTIFICATION), (IN_BASE64, NOTIFICATION_BASE64)] {
-        let ask = async |path: &str, secret: &str, ts: i64, signed_id: &str, query: &str| {
-            let header = sdk::sign(&[sdk::mercado_pago_sign(secret, ts, Some(signed_id), Some("req-1"))]).remove(0);
-            let mut event = event(file, path, query, &[("x-signature", &header), ("x-request-id", "req-1")]);
-            event["body"] = body.into();
-            status(&till, &event).await
-        };
-        let before = heard(&till).await;
-        let query = "data.id=999&type=payment";
-        for (name, path, secret, ts, signed_id) in [
-            ("another store's valid secret", &path, OTHER_SECRET, now(), "999"),
-            ("this store's secret at another store", &other_path, MERCADO_PAGO_SECRET, now(), "999"),
-            ("an hour ago", &path, MERCADO_PAGO_SECRET, now() - 3_600, "999"),
-            ("an hour ago, in milliseconds", &path, MERCADO_PAGO_SECRET, (now() - 3_600) * 1_000, "999"),
-            ("another payment", &path, MERCADO_PAGO_SECRET, now(), "998"),
-        ] {
-            assert_eq!(ask(path, secret, ts, signed_id, query).await, 400, "{file}: {name}");
-        }
-        assert_eq!(heard(&till).await, before, "nothing is written");
-        assert_eq!(ask(&path, MERCADO_PAGO_SECRET, now(), "999", query).await, 200, "{file}");
-        assert_eq!(ask(&path, MERCADO_PAGO_SECRET, now() * 1_000, "999", query).await, 200, "{file}: milliseconds");
-        assert_eq!(ask(&other_path, OTHER_SECRET, now(), "999", query).await, 200, "{file}: the other store");
+    let (path, [_, other_path], at) = (&till.webhook_path(Dialect::MercadoPago), &another_store(&till).await, now());
+    let (mut bad, mut good) = (Vec::new(), Vec::new());
+    for file in [AS_TEXT, IN_BASE64] {
+        let signed = b"999".to_vec();
+        let this = || Row { name: "this store", file, path, secret: MERCADO_PAGO_SECRET, at, signed: signed.clone() };
+        bad.extend([
+            Row { name: "another store's valid secret", secret: OTHER_SECRET, ..this() },
+            Row { name: "this store's secret at another store", path: other_path, ..this() },
+            Row { name: "an hour ago", at: at - 3_600, ..this() },
+            Row { name: "an hour ago, in milliseconds", at: (at - 3_600) * 1_000, ..this() },
+            Row { name: "another payment", signed: b"998".to_vec(), ..this() },
+        ]);
+        good.extend([
+            this(),
+            Row { name: "in milliseconds", at: at * 1_000, ..this() },
+            Row { name: "the other store", path: other_path, secret: OTHER_SECRET, ..this() },
+        ]);
     }
-    assert_eq!(heard(&till).await, 2, "the same event, once for each store");
+    let signed = |rows: &[Row<'_>]| -> Vec<(&str, Value)> {
+        let id = |row: &Row<'_>| String::from_utf8(row.signed.clone()).unwrap();
+        let questions =
+            rows.iter().map(|row| sdk::mercado_pago_sign(row.secret, row.at, Some(&id(row)), Some("req-1")));
+        let headers = sdk::sign(&questions.collect::<Vec<_>>());
+        let event = |row: &Row<'_>, header: &str| {
+            let headers = [("x-signature", header), ("x-request-id", "req-1")];
+            let mut event = event(row.file, row.path, "data.id=999&type=payment", &headers);
+            event["body"] = if row.file == IN_BASE64 { NOTIFICATION_BASE64 } else { NOTIFICATION }.into();
+            event
+        };
+        rows.iter().zip(&headers).map(|(row, header)| (row.name, event(row, header))).collect()
+    };
+    refuses(&till, &signed(&bad)).await;
+    takes(&till, &signed(&good)).await;
     till.finish().await;
 }

@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 const KEY: &str = "sk_test_oracles";
 const CARD: &str = "4242424242424242";
-const DECLINED_CARD: &str = "4000000000000002";
+/// Declined when it is charged, not before.
+const DECLINED_CARD: &str = "4000000000000341";
 const AMOUNT: i64 = 1_050;
 
 /// localstripe sends an event after a second.

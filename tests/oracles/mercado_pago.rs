@@ -68,6 +68,9 @@ const BAD: Case = Case { ours: Err(WebhookError::BadSignature), theirs: Theirs::
 /// Too old for us; their library has to be told.
 const OLD: Case = Case { ours: Err(WebhookError::Stale), theirs: Theirs::TakenAtAnyAge, ..GOOD };
 
+/// Their library counts all times as seconds, so such a one is always far in the future for it.
+const MILLISECONDS: Case = Case { is_in_milliseconds: true, theirs: Theirs::TakenAtAnyAge, ..GOOD };
+
 const CASES: [Case; 33] = [
     GOOD,
     Case { name: "some minutes ago", age_s: FRESH, ..GOOD },
@@ -89,11 +92,10 @@ const CASES: [Case; 33] = [
         ..GOOD
     },
     Case { name: "an id that lost its upper case", data_id: Some("AbC-1"), change: lower_id, ..BAD },
-    // The documentation shows both units. Their library counts all times as seconds.
-    Case { name: "in milliseconds", is_in_milliseconds: true, theirs: Theirs::TakenAtAnyAge, ..GOOD },
-    Case { name: "in milliseconds, some minutes ago", is_in_milliseconds: true, age_s: FRESH, ..MILLISECONDS },
-    Case { name: "in milliseconds, too long ago", is_in_milliseconds: true, age_s: STALE, ..OLD },
-    Case { name: "in milliseconds, in the future", is_in_milliseconds: true, age_s: -STALE, ..OLD },
+    Case { name: "in milliseconds", ..MILLISECONDS },
+    Case { name: "in milliseconds, some minutes ago", age_s: FRESH, ..MILLISECONDS },
+    Case { name: "in milliseconds, too long ago", age_s: STALE, is_in_milliseconds: true, ..OLD },
+    Case { name: "in milliseconds, in the future", age_s: -STALE, is_in_milliseconds: true, ..OLD },
     Case { name: "too long ago", age_s: STALE, ..OLD },
     Case { name: "in the future", age_s: -STALE, ..OLD },
     Case { name: "a wrong signature before", change: |sample| sample.edit(wrong_first), ..GOOD },
@@ -113,8 +115,6 @@ const CASES: [Case; 33] = [
     Case { name: "only another scheme", change: |sample| sample.edit(|h| h.replace("v1=", "v2=")), ..BAD },
     Case { name: "unsigned", change: |s| s.header = None, ours: Err(WebhookError::Missing), ..BAD },
 ];
-
-const MILLISECONDS: Case = Case { theirs: Theirs::TakenAtAnyAge, ..GOOD };
 
 impl Case {
     fn at(&self, now: OffsetDateTime) -> OffsetDateTime {
@@ -225,10 +225,7 @@ fn both_judge_alike_whoever_signed() {
         assert_eq!(ours.as_ref().map(|_| ()).map_err(|error| *error), case.ours, "{}, {signer}: ours", case.name);
         assert_eq!(theirs, case.theirs, "{}, {signer}: theirs", case.name);
         if let Ok(event) = ours {
-            let of_query = sample
-                .data_id
-                .as_deref()
-                .filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') && !id.is_empty());
+            let of_query = sample.data_id.as_deref().filter(|id| !id.is_empty() && !id.contains(['/', ' ']));
             assert_eq!(event.payment_id.as_deref(), of_query, "{}: never the one of the body", case.name);
         }
     }
