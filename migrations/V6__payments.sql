@@ -48,6 +48,7 @@ create table payment_attempts (
     refunded_minor bigint not null default 0,
     look_at timestamptz,
     looks smallint not null default 0,
+    look_owed boolean not null default false,
     given_up_at timestamptz,
     payment_id text,
     instructions text,
@@ -72,12 +73,16 @@ create table payment_attempts (
 comment on table payment_attempts is 'One try to pay an order. Recorded before the gateway is asked; its id is the reference that the gateway keeps.';
 comment on column payment_attempts.used is 'Captured money either pays for the order or goes back in full; null while that is not decided.';
 comment on column payment_attempts.look_at is 'When the reconciler owes it another look at the gateway; null = never.';
+comment on column payment_attempts.look_owed is 'Its turn has come and nobody has looked since.';
 comment on column payment_attempts.requested_under is 'The buyer''s idempotency key.';
 create unique index payment_attempts_one_open on payment_attempts (order_id)
     where state in ('created', 'open', 'processing', 'authorised');
 create unique index payment_attempts_one_payment on payment_attempts (order_id) where used = 'payment';
 create unique index payment_attempts_payment on payment_attempts (tenant_id, gateway, payment_id);
-create index payment_attempts_look on payment_attempts (look_at) where look_at is not null;
+create index payment_attempts_look on payment_attempts (look_at)
+    where look_at is not null and state in ('created', 'open', 'processing', 'authorised');
+create index payment_attempts_look_ended on payment_attempts (look_at)
+    where look_at is not null and state in ('declined', 'cancelled', 'abandoned', 'captured');
 
 create table refunds (
     id uuid not null,
@@ -93,6 +98,8 @@ create table refunds (
     version integer not null default 1,
     tries smallint not null default 0,
     key_number smallint not null default 1,
+    key_of uuid not null,
+    asked smallint not null default 0,
     look_at timestamptz,
     gateway_refund_id text,
     failure text,
@@ -105,6 +112,8 @@ create table refunds (
     constraint refunds_state_known check (state in ('created', 'pending', 'succeeded', 'failed')),
     constraint refunds_amount_positive check (amount_minor > 0)
 ) with (fillfactor = 70);
+comment on column refunds.key_of is 'Under whose id the gateway is asked: its own, unless two refunds have changed places because the gateway''s answer to one was taken for the other''s.';
+comment on column refunds.asked is 'Requests sent under the present key.';
 comment on column refunds.retried_as is 'The refund that was made in place of this failed one; without it the buyer is still owed.';
 comment on table refunds is 'Money on its way back. The numbers that it gives up return to stock once, when the gateway accepts it.';
 create index refunds_of_order on refunds (order_id);
@@ -121,11 +130,13 @@ create table disputes (
     created_at timestamptz not null default now(),
     amount_minor bigint not null,
     state text not null,
+    numbers integer[] not null default '{}',
     constraint disputes_pkey primary key (id),
     constraint disputes_attempt_exists foreign key (tenant_id, attempt_id) references payment_attempts (tenant_id, id),
     constraint disputes_state_known check (state in ('open', 'won', 'lost')),
     constraint disputes_at_gateway unique (attempt_id, gateway_dispute_id)
 );
+comment on column disputes.numbers is 'Numbers that it gave up when it was lost.';
 comment on table disputes is 'A buyer''s bank wants money back. A lost one counts as refunded.';
 create index disputes_of_order on disputes (order_id);
 

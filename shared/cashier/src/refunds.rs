@@ -1,10 +1,10 @@
 //! A refund made or looked at, and the answer written down.
 
 use domain::Result;
-use domain::limits::REFUND_KEY_LOOKS_MAX;
+use domain::limits::REFUND_KEY_ASKED_MAX;
 use domain::payments::{RefundState, key};
 use gateways::{Failure, NewRefund, PaymentGateway};
-use store::payments::{Attempt, Refund, RefundAnswer, record_refund, renew_refund_key};
+use store::payments::{Attempt, Refund, RefundAnswer, note_refund_asked, record_refund, renew_refund_key};
 
 use crate::Cashier;
 
@@ -22,13 +22,14 @@ impl Cashier {
             self.bring(attempt, client.fetch(payment_id).await).await?;
             return Ok(());
         }
-        let key = key(refund.tenant_id, refund.order_id, "refund", &format!("{}/{}", refund.id, refund.key_number));
+        let key = key(refund.tenant_id, refund.order_id, "refund", &format!("{}/{}", refund.key_of, refund.key_number));
         let new = NewRefund {
             refund_id: refund.id,
             amount_minor: refund.amount_minor,
             currency: &attempt.currency,
             key: &key,
         };
+        note_refund_asked(&*self.database.client().await?, refund).await?;
         fail::fail_point!("refund.before_call");
         let made = client.refund(payment_id, &new).await;
         fail::fail_point!("refund.after_call");
@@ -81,7 +82,7 @@ impl Cashier {
         let listed = looked.as_ref().is_ok_and(|seen| seen.refunds.iter().any(|r| r.refund_id == Some(refund.id)));
         let is_told = looked.is_ok();
         self.bring(attempt, looked).await?;
-        if is_told && !listed && refund.tries >= REFUND_KEY_LOOKS_MAX {
+        if is_told && !listed && refund.asked >= REFUND_KEY_ASKED_MAX {
             renew_refund_key(&*self.database.client().await?, refund).await?;
         }
         Ok(())

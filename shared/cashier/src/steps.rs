@@ -24,6 +24,8 @@ pub enum Asked {
     Answered(Box<Attempt>),
     /// There was no answer that says anything. Nothing was written.
     Unanswered,
+    /// The gateway knows no such payment, or it is not this attempt's. Nothing was written.
+    NotThere,
 }
 
 impl Cashier {
@@ -45,11 +47,15 @@ impl Cashier {
         let asked = match (step, attempt.payment_id.as_deref()) {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
-            (Step::Void, Some(payment_id)) => {
-                let voided = client.void(payment_id, &key_of(attempt, "void")).await;
-                self.bring(attempt, voided).await
-            }
-            (Step::Fetch, Some(payment_id)) => self.bring(attempt, client.fetch(payment_id).await).await,
+            (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_of(attempt, "void")).await {
+                Err(Failure::NotFound) => self.find(&client, attempt).await,
+                voided => self.bring(attempt, voided).await,
+            },
+            (Step::Fetch, Some(payment_id)) => match client.fetch(payment_id).await {
+                // Known once and unknown now: another account, perhaps. By our reference, before anybody waits for ever.
+                Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt).await,
+                fetched => self.bring(attempt, fetched).await,
+            },
             _ => self.find(&client, attempt).await,
         };
         count(asked.as_ref().ok());
@@ -132,7 +138,18 @@ impl Cashier {
     /// As [`Cashier::take`].
     pub async fn hear(&self, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
         let client = self.client(attempt.tenant_id, attempt.gateway).await?;
-        self.bring(attempt, client.fetch(payment_id).await).await
+        match client.fetch(payment_id).await {
+            Err(Failure::NotFound) => Ok(Asked::NotThere),
+            fetched => self.bring(attempt, fetched).await,
+        }
+    }
+
+    /// Decides about an attempt from the rows, without asking anybody.
+    ///
+    /// # Errors
+    /// Busy or fault from the database.
+    pub async fn decide(&self, attempt: &Attempt) -> Result<Asked> {
+        self.write(attempt, Answer::Nothing).await
     }
 
     /// Which attempt a payment of a store's account names; inside, none when it is not ours. None at all when there was
@@ -159,6 +176,10 @@ impl Cashier {
         answer: std::result::Result<domain::payments::Observed, Failure>,
     ) -> Result<Asked> {
         match answer {
+            Ok(observed) if observed.attempt_id.is_some_and(|id| id != attempt.id) => {
+                tracing::error!(attempt.id = %attempt.id, "the gateway's payment names another attempt");
+                Ok(Asked::NotThere)
+            }
             Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
@@ -224,6 +245,7 @@ fn count(asked: Option<&Asked>) {
     let outcome = match asked {
         Some(Asked::Answered(now)) => now.state.word(),
         Some(Asked::Unanswered) => "unanswered",
+        Some(Asked::NotThere) => "not-there",
         None => "failed",
     };
     metrics::count("payment_answers", &[(metrics::Dimension::Outcome, outcome)]);

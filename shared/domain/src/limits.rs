@@ -167,9 +167,9 @@ pub const LOOK_AFTER_CLOSED: Duration = Duration::from_secs(900);
 /// Looks at an attempt that ended unpaid: with growing distance they cover about ten days.
 pub const CLOSED_LOOKS_MAX: i16 = 10;
 
-/// Looks at a refund without an answer after which, if the gateway does not list it either, it is asked for under
-/// another key: by then no request under the old one can still be under way.
-pub const REFUND_KEY_LOOKS_MAX: i16 = 3;
+/// Requests for a refund without an answer after which, if the gateway does not list it either, it is asked for under
+/// another key: between them lie minutes, so that none under the old one can still be under way.
+pub const REFUND_KEY_ASKED_MAX: i16 = 4;
 
 /// Attempts, refunds or events that one pass of the reconciler owes a look.
 pub const LOOKS_PER_PASS_MAX: i64 = 500;

@@ -48,6 +48,7 @@ pub const TRANSITIONS: &[(State, State)] = &[
     (Paying, Refunding),
     (Paid, Refunding),
     (Refunding, Refunded),
+    (Refunded, Refunding),
     (Expired, Paid),
     (Expired, Refunding),
     (Cancelled, Refunding),

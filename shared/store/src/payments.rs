@@ -27,6 +27,8 @@ pub use measure::{Measures, measure};
 pub use overview::{DisputeOf, Overview, RefundEntry, find_overview, find_refund};
 pub use policy::{Policy, find_policy, save_policy};
 pub use record::{Answer, RefundAnswer, record, record_refund};
-pub use refunds::{Refund, RefundRequest, list_refundable, renew_refund_key, request_refund, retry_refund};
+pub use refunds::{
+    Refund, RefundRequest, list_refundable, note_refund_asked, renew_refund_key, request_refund, retry_refund,
+};
 pub use start::{NewAttempt, Started, start};
 pub use view::{Payable, PaymentOf, RefundOf, find_payable, list_payments};

@@ -98,28 +98,30 @@ async fn a_refund_without_an_answer_is_made_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pending_refund_frees_the_numbers_at_once_and_a_failed_one_is_owed() {
-    let till = Till::open(Policy::default()).await;
-    let (_, order, _) = paid(&till, "card").await;
-    till.gateway.script(Matcher::any(), Fault::PendingThenFailed(300), 1);
-    let failed = refund(&till, order, None).await.unwrap();
-    till.chain.reconcile().await;
-    till.chain.settle().await;
-    assert_eq!(taken(&till.database, &till.product).await, 0, "accepted is enough");
-    till.rest().await;
-    till.is(order, "refunding").await;
-    assert_eq!(taken(&till.database, &till.product).await, 0, "they do not come back");
-    assert_eq!(till.chain.reconcile().await.refunds_failed, 1, "the alarm");
-    till.reserve(&till.buyer(), &exact(&[1, 2, 3, 4, 5])).await;
-    let again = retry_refund(&mut till.database.app_client().await, order, failed.id).await.unwrap();
-    assert_eq!((again.state, again.amount_minor, again.numbers.len()), (RefundState::Created, 1_250, 0));
-    let twice = retry_refund(&mut till.database.app_client().await, order, failed.id).await;
-    assert_eq!(rejected(twice), Reason::WrongState);
-    till.rest().await;
-    till.is(order, "refunded").await;
-    assert_eq!(till.kept(order), 0);
-    assert_eq!(till.chain.reconcile().await.refunds_failed, 0);
-    till.finish().await;
+async fn an_accepted_refund_frees_the_numbers_at_once_and_one_that_fails_later_is_owed() {
+    for fault in [Fault::PendingThenFailed(300), Fault::FailsLater(300)] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, _) = paid(&till, "card").await;
+        till.gateway.script(Matcher::any(), fault, 1);
+        let failed = refund(&till, order, None).await.unwrap();
+        till.chain.reconcile().await;
+        till.chain.settle().await;
+        assert_eq!(taken(&till.database, &till.product).await, 0, "accepted is enough");
+        till.rest().await;
+        till.is(order, "refunding").await;
+        assert_eq!(taken(&till.database, &till.product).await, 0, "they do not come back");
+        assert_eq!(till.chain.reconcile().await.refunds_failed, 1, "the alarm");
+        till.reserve(&till.buyer(), &exact(&[1, 2, 3, 4, 5])).await;
+        let again = retry_refund(&mut till.database.app_client().await, order, failed.id).await.unwrap();
+        assert_eq!((again.state, again.amount_minor, again.numbers.len()), (RefundState::Created, 1_250, 0));
+        let twice = retry_refund(&mut till.database.app_client().await, order, failed.id).await;
+        assert_eq!(rejected(twice), Reason::WrongState);
+        till.rest().await;
+        till.is(order, "refunded").await;
+        assert_eq!(till.kept(order), 0);
+        assert_eq!(till.chain.reconcile().await.refunds_failed, 0);
+        till.finish().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Facts;
 
 /// The auditor's own copy of the rules.
-const ALLOWED: [(&str, &str); 17] = [
+const ALLOWED: [(&str, &str); 18] = [
     ("queued", "reserved"),
     ("queued", "rejected"),
     ("queued", "cancelled"),
@@ -23,6 +23,7 @@ const ALLOWED: [(&str, &str); 17] = [
     ("paying", "refunding"),
     ("paid", "refunding"),
     ("refunding", "refunded"),
+    ("refunded", "refunding"),
     ("expired", "paid"),
     ("expired", "refunding"),
     ("cancelled", "refunding"),

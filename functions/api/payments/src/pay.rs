@@ -7,7 +7,7 @@ use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use cashier::Asked;
 use domain::Reason;
-use domain::limits::{GATEWAY_BUDGET, RETURN_URL_BYTES_MAX};
+use domain::limits::{GATEWAY_BUDGET, KEY_KEPT_FOR, RETURN_URL_BYTES_MAX};
 use domain::payments::{AttemptState, Gateway, Instructions, Method, Step, next_step};
 use edge::Problem;
 use edge::auth::Buyer;
@@ -152,7 +152,8 @@ async fn again(state: &State, attempt: Attempt) -> domain::Result<Attempt> {
         let client = state.database.client().await?;
         find_payable(&client, attempt.order_id).await?.ok_or(Reason::NotFound)?.order
     };
-    let wanted = !order.hold_over && !order.cancel_requested && !attempt.is_given_up;
+    let is_known_there = attempt.age < KEY_KEPT_FOR;
+    let wanted = !order.hold_over && !order.cancel_requested && !attempt.is_given_up && is_known_there;
     if attempt.state == AttemptState::Created && wanted {
         return step(state, attempt, Step::Create).await;
     }
@@ -187,7 +188,7 @@ async fn step(state: &State, attempt: Attempt, step: Step) -> domain::Result<Att
     match tokio::time::timeout(GATEWAY_BUDGET, state.cashier.take(step, &attempt, &description)).await {
         Ok(asked) => match asked? {
             Asked::Answered(attempt) => Ok(*attempt),
-            Asked::Unanswered => Ok(attempt),
+            Asked::Unanswered | Asked::NotThere => Ok(attempt),
         },
         Err(_) => Ok(attempt),
     }

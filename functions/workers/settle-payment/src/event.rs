@@ -3,6 +3,7 @@
 use cashier::Asked;
 use domain::Result;
 use domain::messages::EventMessage;
+use edge::Deadline;
 use edge::sqs::Outcome;
 use store::payments::{Event, find_attempt, find_attempt_of_payment, find_event, mark_processed};
 use uuid::Uuid;
@@ -13,7 +14,7 @@ use crate::{State, order};
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub(crate) async fn settle(state: &State, message: &EventMessage) -> Result<Outcome> {
+pub(crate) async fn settle(state: &State, message: &EventMessage, deadline: Deadline) -> Result<Outcome> {
     let found = {
         let client = state.database.client().await?;
         find_event(&client, message.tenant_id, message.gateway, &message.event_id).await?
@@ -34,7 +35,7 @@ pub(crate) async fn settle(state: &State, message: &EventMessage) -> Result<Outc
     let Some(attempt_id) = reference else { return done(state, &event).await };
     match hear(state, &event, attempt_id, payment_id).await? {
         Some(order_id) => {
-            let outcome = order::settle(state, order_id, &[attempt_id]).await?;
+            let outcome = order::settle(state, order_id, &[attempt_id], deadline).await?;
             done(state, &event).await.map(|_| outcome)
         }
         None => Ok(Outcome::Done),
@@ -50,8 +51,15 @@ async fn hear(state: &State, event: &Event, attempt_id: Uuid, payment_id: &str) 
         done(state, event).await?;
         return Ok(None);
     };
-    let asked = state.cashier.hear(&attempt, payment_id).await?;
-    Ok(matches!(asked, Asked::Answered(_)).then_some(attempt.order_id))
+    match state.cashier.hear(&attempt, payment_id).await? {
+        Asked::Answered(_) => Ok(Some(attempt.order_id)),
+        Asked::Unanswered => Ok(None),
+        // The event is about nothing that we could look at.
+        Asked::NotThere => {
+            done(state, event).await?;
+            Ok(None)
+        }
+    }
 }
 
 async fn done(state: &State, event: &Event) -> Result<Outcome> {

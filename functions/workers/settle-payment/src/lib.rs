@@ -53,15 +53,15 @@ async fn serve(state: &State, records: Vec<Record<SettleMessage>>, deadline: Dea
         if deadline.has_passed() {
             return Outcome::RETRY;
         }
-        settle(state, &record.message).await
+        settle(state, &record.message, deadline).await
     });
     stream::iter(work).buffered(SETTLED_AT_ONCE).collect().await
 }
 
-async fn settle(state: &State, message: &SettleMessage) -> Outcome {
+async fn settle(state: &State, message: &SettleMessage, deadline: Deadline) -> Outcome {
     let settled = match message {
-        SettleMessage::Order(message) => order::settle(state, message.order_id, &[]).await,
-        SettleMessage::Event(message) => event::settle(state, message).await,
+        SettleMessage::Order(message) => order::settle(state, message.order_id, &[], deadline).await,
+        SettleMessage::Event(message) => event::settle(state, message, deadline).await,
     };
     settled.unwrap_or_else(|error| {
         tracing::warn!(error.message = error.chain(), "not settled");

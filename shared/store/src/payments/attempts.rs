@@ -57,8 +57,8 @@ pub struct Attempt {
     pub decline_code: Option<String>,
     /// The buyer wants to pay another way.
     pub is_given_up: bool,
-    /// Its turn to be looked at again has come.
-    pub is_look_due: bool,
+    /// Its turn to be looked at has come and nobody has looked since.
+    pub is_look_owed: bool,
     /// Looks so far.
     pub looks: i16,
 }
@@ -67,7 +67,7 @@ pub(super) const COLUMNS: &str =
     "id, tenant_id, order_id, number, gateway, method, capture, amount_minor, currency, return_url,
     expires_at, created_at, extract(epoch from now() - created_at)::float8 as age, state, used, captured_minor,
     refunded_minor, payment_id, instructions, decline_code, given_up_at is not null as given_up,
-    coalesce(look_at <= now(), false) as look_due, looks";
+    look_owed, looks";
 
 pub(super) fn attempt_from(row: &Row) -> Result<Attempt> {
     let used: Option<&str> = column(row, "used")?;
@@ -98,7 +98,7 @@ pub(super) fn attempt_from(row: &Row) -> Result<Attempt> {
             .transpose()?,
         decline_code: column(row, "decline_code")?,
         is_given_up: column(row, "given_up")?,
-        is_look_due: column(row, "look_due")?,
+        is_look_owed: column(row, "look_owed")?,
         looks: column(row, "looks")?,
     })
 }

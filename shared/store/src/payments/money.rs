@@ -65,6 +65,8 @@ pub(super) struct Dispute {
     pub(super) gateway_dispute_id: String,
     pub(super) amount_minor: i64,
     pub(super) state: DisputeState,
+    /// Numbers that it gave up.
+    pub(super) numbers: Vec<i32>,
 }
 
 impl Money {
@@ -80,7 +82,7 @@ impl Money {
         let order = order_from(&row)?;
         let attempts = format!("select {COLUMNS} from payment_attempts where order_id = $1 order by number");
         let refunds = format!("select {} from refunds where order_id = $1 order by id", super::refunds::COLUMNS);
-        let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state from disputes
+        let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state, numbers from disputes
             where order_id = $1 order by id";
         let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
         let (attempts, refunds, disputes) = futures::future::try_join3(
@@ -153,10 +155,31 @@ impl Money {
         self.refunds.iter().filter(live).map(|refund| refund.amount_minor).sum()
     }
 
+    /// What is left of an attempt's money: neither going back nor lost to a dispute.
+    pub(super) fn rest(&self, attempt: &Attempt) -> i64 {
+        let lost = |dispute: &&Dispute| dispute.attempt_id == attempt.id && dispute.state == DisputeState::Lost;
+        let lost: i64 = self.disputes.iter().filter(lost).map(|dispute| dispute.amount_minor).sum();
+        attempt.captured_minor - self.going_back(attempt.id) - lost
+    }
+
+    /// Failed refunds of money of which nothing is left: somebody else gave it back, nobody is owed any more.
+    pub(super) fn forgive(&mut self) {
+        let empty: Vec<Uuid> =
+            self.attempts.iter().filter(|attempt| self.rest(attempt) <= 0).map(|attempt| attempt.id).collect();
+        let failed = |refund: &&Refund| {
+            refund.state == RefundState::Failed && !refund.is_retried && empty.contains(&refund.attempt_id)
+        };
+        let made_good: Vec<Uuid> = self.refunds.iter().filter(failed).map(|refund| refund.id).collect();
+        for refund in self.refunds.iter_mut().filter(|refund| made_good.contains(&refund.id)) {
+            refund.is_retried = true;
+        }
+        self.changed_refunds.extend(made_good);
+    }
+
     /// A refund of what is left of an attempt's money.
     pub(super) fn return_rest(&mut self, position: usize, cause: RefundCause, numbers: Vec<i32>) {
         let attempt = &self.attempts[position];
-        let rest = attempt.captured_minor - self.going_back(attempt.id);
+        let rest = self.rest(attempt);
         if rest > 0 {
             let refund = Refund::new(attempt, rest, numbers, cause);
             self.add_refund(refund);
@@ -226,7 +249,7 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
     let wait = super::settle::next_look(attempt).map(|wait| wait.as_secs_f64());
     let sql = "update payment_attempts set state = $2, used = $3, captured_minor = $4, refunded_minor = $5,
             payment_id = $6, instructions = $7, decline_code = $8, looks = $9,
-            look_at = now() + make_interval(secs => $10), version = version + 1
+            look_at = now() + make_interval(secs => $10), look_owed = false, version = version + 1
         where id = $1";
     let params: [(&(dyn ToSql + Sync), _); 10] = [
         (&attempt.id, UUID),
@@ -244,11 +267,12 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
 }
 
 async fn write_dispute(tx: &Transaction<'_>, dispute: &Dispute, tenant_id: Uuid, order_id: Uuid) -> Result<()> {
-    let sql = "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state)
-        values ($1, $2, $3, $4, $5, $6, $7)
+    let sql =
+        "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state, numbers)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)
         on conflict on constraint disputes_at_gateway
-        do update set state = excluded.state, amount_minor = excluded.amount_minor";
-    let params: [(&(dyn ToSql + Sync), _); 7] = [
+        do update set state = excluded.state, amount_minor = excluded.amount_minor, numbers = excluded.numbers";
+    let params: [(&(dyn ToSql + Sync), _); 8] = [
         (&dispute.id, UUID),
         (&tenant_id, UUID),
         (&order_id, UUID),
@@ -256,6 +280,7 @@ async fn write_dispute(tx: &Transaction<'_>, dispute: &Dispute, tenant_id: Uuid,
         (&dispute.gateway_dispute_id, TEXT),
         (&dispute.amount_minor, INT8),
         (&dispute.state.word(), TEXT),
+        (&dispute.numbers, INT4S),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "disputes")
 }
@@ -289,5 +314,6 @@ fn dispute_from(row: &Row) -> Result<Dispute> {
         gateway_dispute_id: column(row, "gateway_dispute_id")?,
         amount_minor: column(row, "amount_minor")?,
         state: one_word(row, "state", DisputeState::from_word)?,
+        numbers: column(row, "numbers")?,
     })
 }

@@ -1,6 +1,8 @@
 //! A gateway's answer written down, and what follows from it.
 
-use domain::payments::{AttemptState, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState};
+use domain::payments::{
+    AttemptState, Gateway, LateMoney, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState,
+};
 use domain::{Error, Reason, Result};
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
@@ -106,12 +108,18 @@ async fn once(
 
 async fn policy_of(client: &Client, order_id: Uuid) -> Result<(Product, Policy)> {
     let sql = format!(
-        "select p.id, {} from orders o join products p on p.id = o.product_id where o.id = $1",
+        "select p.id, p.closes_at <= now() as closed, {} from orders o join products p on p.id = o.product_id
+        where o.id = $1",
         policy::COLUMNS
     );
     let row = client.query_typed_opt(&sql, &[(&order_id, UUID)]).await.map_err(from_postgres)?;
     let row = row.ok_or(Reason::NotFound)?;
-    Ok((require_product(client, column(&row, "id")?).await?, policy_from(&row)?))
+    let mut policy = policy_from(&row)?;
+    if column(&row, "closed")? {
+        // After the sale numbers may have been drawn: nobody gets one that he had lost.
+        policy.late_money = LateMoney::Refund;
+    }
+    Ok((require_product(client, column(&row, "id")?).await?, policy))
 }
 
 fn hear(money: &mut Money, attempt_id: Uuid, answer: Answer<'_>) -> Result<()> {
@@ -180,31 +188,36 @@ fn hear_payment(attempt: &mut Attempt, observed: &Observed) -> Result<()> {
     Ok(())
 }
 
+/// Which of our refunds a listed one is; none when it was made elsewhere, or a second time.
+fn find_ours(money: &Money, attempt_id: Uuid, heard: &ObservedRefund) -> Option<Uuid> {
+    let mut of_attempt = money.refunds.iter().filter(|refund| refund.attempt_id == attempt_id);
+    let by_id = of_attempt.clone().find(|r| r.gateway_refund_id.as_deref() == Some(&heard.gateway_refund_id));
+    let keeps_references =
+        money.attempts.iter().any(|attempt| attempt.id == attempt_id && attempt.gateway != Gateway::MercadoPago);
+    let unheard = |refund: &&Refund| refund.gateway_refund_id.is_none() && refund.state == RefundState::Created;
+    let ours = by_id.or_else(|| {
+        if keeps_references {
+            of_attempt.find(|refund| heard.refund_id == Some(refund.id) && refund.gateway_refund_id.is_none())
+        } else {
+            // A gateway that keeps no reference of ours: one of that amount which has been asked for.
+            of_attempt.find(|refund| unheard(refund) && refund.asked > 0 && refund.amount_minor == heard.amount_minor)
+        }
+    });
+    ours.map(|refund| refund.id)
+}
+
 /// A refund that the gateway lists: one of ours, or one made in its dashboard.
 fn hear_listed_refund(money: &mut Money, attempt_id: Uuid, heard: &ObservedRefund) -> Result<()> {
-    let ours = money.refunds.iter().find(|refund| {
-        refund.attempt_id == attempt_id
-            && (refund.gateway_refund_id.as_deref() == Some(&heard.gateway_refund_id)
-                || heard.refund_id == Some(refund.id))
-    });
-    // A gateway that keeps no reference of ours: the first of that amount which has no id yet.
-    let ours = ours.or_else(|| {
-        money.refunds.iter().find(|refund| {
-            refund.attempt_id == attempt_id
-                && heard.refund_id.is_none()
-                && refund.gateway_refund_id.is_none()
-                && refund.state == RefundState::Created
-                && refund.amount_minor == heard.amount_minor
-        })
-    });
-    if let Some(id) = ours.map(|refund| refund.id) {
+    if let Some(id) = find_ours(money, attempt_id, heard) {
         return hear_refund(money, id, RefundAnswer::Observed(heard));
     }
     let position = money.attempts.iter().position(|attempt| attempt.id == attempt_id);
     let Some(position) = position.filter(|_| heard.state != RefundState::Failed) else { return Ok(()) };
     let attempt = money.attempts[position].clone();
-    let rest = attempt.captured_minor - money.going_back(attempt.id);
-    let amount = heard.amount_minor.min(rest);
+    let amount = heard.amount_minor.min(attempt.captured_minor - money.going_back(attempt.id));
+    if amount < heard.amount_minor {
+        tracing::error!(attempt.id = %attempt.id, "the gateway gave back more than we know to have been taken");
+    }
     if amount <= 0 {
         return Ok(());
     }
@@ -217,6 +230,15 @@ fn hear_listed_refund(money: &mut Money, attempt_id: Uuid, heard: &ObservedRefun
 }
 
 fn hear_refund(money: &mut Money, refund_id: Uuid, answer: RefundAnswer<'_>) -> Result<()> {
+    if let RefundAnswer::Observed(heard) = answer
+        && let Some(other) = money
+            .refunds
+            .iter()
+            .find(|other| other.id != refund_id && other.gateway_refund_id.as_deref() == Some(&heard.gateway_refund_id))
+    {
+        let other = other.id;
+        return change_places(money, refund_id, other);
+    }
     let refund = money.refund_mut(refund_id)?;
     let state = match answer {
         RefundAnswer::Observed(heard) => {
@@ -233,6 +255,22 @@ fn hear_refund(money: &mut Money, refund_id: Uuid, answer: RefundAnswer<'_>) -> 
     if state.rank() > refund.state.rank() {
         refund.state = state;
     }
+    Ok(())
+}
+
+/// The gateway's answer to one refund had been taken for another's, of the same amount. The other keeps it, and with it
+/// the key under which it was made; this one goes on under the other's key, which nobody has answered for.
+fn change_places(money: &mut Money, refund_id: Uuid, other_id: Uuid) -> Result<()> {
+    let other = money.refund_mut(other_id)?;
+    let (other_key, other_number) = (other.key_of, other.key_number);
+    let refund = money.refund_mut(refund_id)?;
+    if refund.state != RefundState::Created {
+        return Ok(());
+    }
+    let (key_of, key_number) = (refund.key_of, refund.key_number);
+    (refund.key_of, refund.key_number) = (other_key, other_number);
+    let other = money.refund_mut(other_id)?;
+    (other.key_of, other.key_number) = (key_of, key_number);
     Ok(())
 }
 
@@ -254,6 +292,7 @@ fn hear_dispute(money: &mut Money, attempt_id: Uuid, heard: &ObservedDispute) {
             gateway_dispute_id: heard.gateway_dispute_id.clone(),
             amount_minor: heard.amount_minor,
             state: heard.state,
+            numbers: Vec::new(),
         }),
     }
 }

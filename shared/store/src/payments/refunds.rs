@@ -14,7 +14,7 @@ use super::money::Money;
 use crate::errors::from_postgres;
 use crate::numbers::expect;
 use crate::rows::{column, one_word};
-use crate::types::{FLOAT8, INT2, INT4S, INT8, TEXT, UUID};
+use crate::types::{BOOL, FLOAT8, INT2, INT4S, INT8, TEXT, UUID};
 
 /// Money on its way back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +39,10 @@ pub struct Refund {
     pub state: RefundState,
     /// Grows when another key is wanted: the gateway keeps an answer under the old one that says nothing.
     pub key_number: i16,
-    /// Looks so far.
-    pub tries: i16,
+    /// Under whose id the gateway is asked.
+    pub key_of: Uuid,
+    /// Requests sent under the present key.
+    pub asked: i16,
     /// The gateway's id.
     pub gateway_refund_id: Option<String>,
     /// The gateway's word for why it failed.
@@ -50,7 +52,7 @@ pub struct Refund {
 }
 
 pub(super) const COLUMNS: &str = "id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, note, state,
-    key_number, tries, gateway_refund_id, failure, retried_as is not null as retried";
+    key_number, key_of, asked, gateway_refund_id, failure, retried_as is not null as retried";
 
 pub(super) fn refund_from(row: &Row) -> Result<Refund> {
     Ok(Refund {
@@ -64,7 +66,8 @@ pub(super) fn refund_from(row: &Row) -> Result<Refund> {
         note: column(row, "note")?,
         state: one_word(row, "state", RefundState::from_word)?,
         key_number: column(row, "key_number")?,
-        tries: column(row, "tries")?,
+        key_of: column(row, "key_of")?,
+        asked: column(row, "asked")?,
         gateway_refund_id: column(row, "gateway_refund_id")?,
         failure: column(row, "failure")?,
         is_retried: column(row, "retried")?,
@@ -74,8 +77,9 @@ pub(super) fn refund_from(row: &Row) -> Result<Refund> {
 impl Refund {
     /// A refund to be written.
     pub(super) fn new(attempt: &Attempt, amount_minor: i64, numbers: Vec<i32>, cause: RefundCause) -> Self {
+        let id = Uuid::now_v7();
         Self {
-            id: Uuid::now_v7(),
+            id,
             tenant_id: attempt.tenant_id,
             order_id: attempt.order_id,
             attempt_id: attempt.id,
@@ -85,7 +89,8 @@ impl Refund {
             note: None,
             state: RefundState::Created,
             key_number: 1,
-            tries: 0,
+            key_of: id,
+            asked: 0,
             gateway_refund_id: None,
             failure: None,
             is_retried: false,
@@ -122,7 +127,9 @@ pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) ->
         return Ok(known.clone());
     }
     let paid = money.attempts.iter().find(|attempt| attempt.used == Some(Use::Payment)).cloned();
-    let (State::Paid, Some(attempt)) = (money.order.state, paid) else { return Err(Reason::WrongState.into()) };
+    let Some(attempt) = paid.filter(|_| matches!(money.order.state, State::Paid | State::Refunding)) else {
+        return Err(Reason::WrongState.into());
+    };
     let live =
         |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
     let left: Vec<i32> = money.order.owned().into_iter().filter(|number| !live(number)).collect();
@@ -136,17 +143,20 @@ pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) ->
         }
         Some(_) => return Err(Reason::NumbersTaken.into()),
     };
-    let rest = attempt.captured_minor - money.going_back(attempt.id);
+    let rest = money.rest(&attempt);
     let amount = if numbers.len() == left.len() {
         rest
     } else {
         money.order.unit_price_minor * i64::try_from(numbers.len()).unwrap_or(i64::MAX)
     };
-    if numbers.is_empty() || amount <= 0 || amount > rest {
+    // Of an order without numbers only the money that is still owed can go back.
+    let is_empty = numbers.is_empty() && money.order.state == State::Paid;
+    if is_empty || amount <= 0 || amount > rest {
         return Err(Reason::WrongState.into());
     }
     let mut refund = Refund::new(&attempt, amount, numbers, RefundCause::Staff);
     refund.id = request.refund_id;
+    refund.key_of = request.refund_id;
     refund.note = Some(request.note.to_owned());
     let covered = covered_by(&money, &refund, refund.amount_minor == rest);
     money.add_refund(refund.clone());
@@ -169,16 +179,17 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
     let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
     let failed = money.refunds.iter().find(|refund| refund.id == refund_id).cloned().ok_or(Reason::NotFound)?;
     let attempt = money.attempts.iter().find(|a| a.id == failed.attempt_id).cloned().ok_or(Reason::NotFound)?;
-    let rest = attempt.captured_minor - money.going_back(attempt.id);
+    let rest = money.rest(&attempt);
     let named_again = |other: &Refund| {
         other.state != RefundState::Failed && other.numbers.iter().any(|number| failed.numbers.contains(number))
     };
-    if failed.state != RefundState::Failed || rest < failed.amount_minor || money.refunds.iter().any(named_again) {
+    let is_over = failed.state != RefundState::Failed || failed.is_retried || rest <= 0;
+    if is_over || money.refunds.iter().any(named_again) {
         return Err(Reason::WrongState.into());
     }
     // What it had given up stays given up: only what never went back goes with it.
     let numbers = failed.numbers.iter().copied().filter(|n| !money.order.given_up.contains(n)).collect();
-    let mut again = Refund::new(&attempt, failed.amount_minor, numbers, failed.cause);
+    let mut again = Refund::new(&attempt, failed.amount_minor.min(rest), numbers, failed.cause);
     again.note = failed.note.clone();
     money.add_refund(again.clone());
     super::settle::complete(&mut money)?;
@@ -189,12 +200,22 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
     Ok(again)
 }
 
+/// Notes that a refund is about to be asked for.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<()> {
+    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1";
+    client.execute_typed(sql, &[(&refund.id, UUID)]).await.map_err(from_postgres)?;
+    Ok(())
+}
+
 /// From now on a refund that no gateway has accepted is asked for under another key.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn renew_refund_key(client: &Client, refund: &Refund) -> Result<()> {
-    let sql = "update refunds set key_number = key_number + 1, tries = 0
+    let sql = "update refunds set key_number = key_number + 1, asked = 0
         where id = $1 and state = 'created' and key_number = $2";
     let params: [(&(dyn ToSql + Sync), _); 2] = [(&refund.id, UUID), (&refund.key_number, INT2)];
     client.execute_typed(sql, &params).await.map_err(from_postgres)?;
@@ -251,10 +272,10 @@ async fn owe(tx: &Transaction<'_>, money: &Money, refund_id: Uuid) -> Result<()>
 
 pub(super) async fn insert(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
     let sql = "insert into refunds (id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, note, state,
-            key_number, gateway_refund_id, failure, look_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now() + make_interval(secs => $13))";
+            key_number, gateway_refund_id, failure, look_at, key_of)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14)";
     let wait = next_look(refund);
-    let params: [(&(dyn ToSql + Sync), _); 13] = [
+    let params: [(&(dyn ToSql + Sync), _); 14] = [
         (&refund.id, UUID),
         (&refund.tenant_id, UUID),
         (&refund.order_id, UUID),
@@ -268,16 +289,17 @@ pub(super) async fn insert(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
         (&refund.gateway_refund_id, TEXT),
         (&refund.failure, TEXT),
         (&wait, FLOAT8),
+        (&refund.key_of, UUID),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
 }
 
 pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
-    let sql =
-        "update refunds set state = $2, gateway_refund_id = $3, failure = $4, numbers = $7, version = version + 1,
+    let sql = "update refunds set state = $2, gateway_refund_id = $3, failure = $4, numbers = $7, key_of = $8,
+            key_number = $9, retried_as = case when $10 then coalesce(retried_as, id) end, version = version + 1,
             look_at = now() + make_interval(secs => least($5, $6 * power(2, least(tries, 10))))
         where id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 7] = [
+    let params: [(&(dyn ToSql + Sync), _); 10] = [
         (&refund.id, UUID),
         (&refund.state.word(), TEXT),
         (&refund.gateway_refund_id, TEXT),
@@ -285,6 +307,9 @@ pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
         (&LOOK_BACKOFF_MAX.as_secs_f64(), FLOAT8),
         (&next_look(refund), FLOAT8),
         (&refund.numbers, INT4S),
+        (&refund.key_of, UUID),
+        (&refund.key_number, INT2),
+        (&refund.is_retried, BOOL),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
 }

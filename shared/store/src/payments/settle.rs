@@ -44,7 +44,9 @@ pub(super) async fn settle(
     money: &mut Money,
 ) -> std::result::Result<Settled, Failure> {
     name_numbers(money)?;
-    let returned = numbers_to_give_up(money, policy);
+    name_disputed(money, policy);
+    money.forgive();
+    let returned = numbers_to_give_up(money);
     if !returned.is_empty() {
         if is_parked(tx, product, money).await? {
             return Ok(Settled::Parked);
@@ -187,7 +189,7 @@ fn name_numbers(money: &mut Money) -> Result<()> {
 }
 
 /// Numbers that accepted refunds and lost disputes have given up and that are still taken in the order's name.
-fn numbers_to_give_up(money: &Money, policy: &Policy) -> Vec<i32> {
+fn numbers_to_give_up(money: &Money) -> Vec<i32> {
     if !matches!(money.order.state, State::Paid | State::Refunding) {
         return Vec::new();
     }
@@ -199,43 +201,37 @@ fn numbers_to_give_up(money: &Money, policy: &Policy) -> Vec<i32> {
         .flat_map(|refund| refund.numbers.iter().copied())
         .filter(|number| owned.contains(number))
         .collect();
-    if !policy.keeps_disputed {
-        let pays = |id| money.attempts.iter().any(|a| a.id == id && a.used == Some(Use::Payment));
-        let lost: i64 = money
-            .disputes
-            .iter()
-            .filter(|dispute| dispute.state == DisputeState::Lost && pays(dispute.attempt_id))
-            .map(|dispute| dispute.amount_minor)
-            .sum();
-        gone.extend(numbers_for(money, lost, &gone));
-    }
+    gone.extend(
+        money.disputes.iter().flat_map(|dispute| dispute.numbers.iter().copied()).filter(|n| owned.contains(n)),
+    );
     gone.sort_unstable();
     gone.dedup();
     gone
 }
 
-/// The numbers that lost money stood for: the highest ones, as many as it paid for, less those that it took before.
-fn numbers_for(money: &Money, lost_minor: i64, gone: &[i32]) -> Vec<i32> {
-    let order = &money.order;
-    if lost_minor <= 0 || order.unit_price_minor <= 0 {
-        return Vec::new();
+/// Names the numbers that lost disputes take away: the highest ones, as many as the lost money had paid for.
+fn name_disputed(money: &mut Money, policy: &Policy) {
+    if policy.keeps_disputed || money.order.unit_price_minor <= 0 {
+        return;
     }
-    let by_refunds: usize = money
-        .refunds
-        .iter()
-        .filter(|refund| refund.state.is_accepted() || refund.state == RefundState::Failed)
-        .flat_map(|refund| &refund.numbers)
-        .filter(|number| order.given_up.contains(number))
-        .count();
-    let by_disputes = order.given_up.len() - by_refunds.min(order.given_up.len());
-    let paid_for = usize::try_from(lost_minor / order.unit_price_minor).unwrap_or(usize::MAX);
-    let mut left: Vec<i32> = order.owned().into_iter().filter(|number| !gone.contains(number)).collect();
-    left.sort_unstable();
-    let keep = left.len().saturating_sub(paid_for.saturating_sub(by_disputes));
-    left.split_off(keep)
+    let pays = |money: &Money, id| money.attempts.iter().any(|a| a.id == id && a.used == Some(Use::Payment));
+    for position in 0..money.disputes.len() {
+        let dispute = &money.disputes[position];
+        let is_new = dispute.state == DisputeState::Lost && dispute.numbers.is_empty();
+        if !is_new || !pays(money, dispute.attempt_id) {
+            continue;
+        }
+        let mut left: Vec<i32> = money.order.owned();
+        left.retain(|number| !money.disputes.iter().any(|other| other.numbers.contains(number)));
+        left.sort_unstable();
+        let paid_for = usize::try_from(dispute.amount_minor / money.order.unit_price_minor).unwrap_or(usize::MAX);
+        let keep = left.len().saturating_sub(paid_for);
+        money.disputes[position].numbers = left.split_off(keep);
+    }
 }
 
-/// A paid order whose numbers all go back is refunding; one whose money is all back is refunded.
+/// A paid order whose numbers all go back is refunding; one whose money is all back is refunded, until a refund that
+/// had succeeded fails: then the buyer is owed again.
 pub(super) fn complete(money: &mut Money) -> Result<()> {
     if money.order.state == State::Paid {
         let leaving = |number: &i32| {
@@ -246,13 +242,16 @@ pub(super) fn complete(money: &mut Money) -> Result<()> {
             money.step(State::Refunding, "refund")?;
         }
     }
-    if money.order.state == State::Refunding {
+    if matches!(money.order.state, State::Refunding | State::Refunded) {
         let captured: i64 = money.attempts.iter().map(|attempt| attempt.captured_minor).sum();
         let back: i64 =
             money.refunds.iter().filter(|r| r.state == RefundState::Succeeded).map(|r| r.amount_minor).sum();
         let lost: i64 = money.disputes.iter().filter(|d| d.state == DisputeState::Lost).map(|d| d.amount_minor).sum();
-        if captured > 0 && back + lost >= captured && money.order.owned().is_empty() {
-            money.step(State::Refunded, "settle-payment")?;
+        let is_over = captured > 0 && back + lost >= captured && money.order.owned().is_empty();
+        match money.order.state {
+            State::Refunding if is_over => money.step(State::Refunded, "settle-payment")?,
+            State::Refunded if !is_over => money.step(State::Refunding, "settle-payment")?,
+            _ => {}
         }
     }
     Ok(())
