@@ -197,7 +197,7 @@ impl Till {
             for sql in [
                 "update payment_attempts set look_at = now(), created_at = created_at - interval '1 minute'
                     where look_at is not null and state <> 'captured'",
-                "update refunds set look_at = now() where look_at is not null",
+                "update refunds set look_at = now(), created_at = created_at - interval '1 minute' where look_at is not null",
                 "update inbox set look_at = now() where processed_at is null",
                 "update outbox set next_attempt_at = now()",
             ] {

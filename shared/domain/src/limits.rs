@@ -171,6 +171,9 @@ pub const CLOSED_LOOKS_MAX: i16 = 10;
 /// another key: between them lie minutes, so that none under the old one can still be under way.
 pub const REFUND_KEY_ASKED_MAX: i16 = 4;
 
+/// Age before which a refund keeps its key, however often it was asked for.
+pub const REFUND_KEY_AGE: Duration = Duration::from_secs(900);
+
 /// Attempts, refunds or events that one pass of the reconciler owes a look.
 pub const LOOKS_PER_PASS_MAX: i64 = 500;
 

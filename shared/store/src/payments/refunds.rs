@@ -1,6 +1,6 @@
 //! Refunds: asked for by staff or owed by the rules, never more than was captured, each with a key of its own.
 
-use domain::limits::{LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX};
+use domain::limits::{LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
@@ -210,14 +210,16 @@ pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<()> {
     Ok(())
 }
 
-/// From now on a refund that no gateway has accepted is asked for under another key.
+/// From now on a refund that no gateway has accepted is asked for under another key, unless it is so young that a
+/// request under the old one may still be under way.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn renew_refund_key(client: &Client, refund: &Refund) -> Result<()> {
     let sql = "update refunds set key_number = key_number + 1, asked = 0
-        where id = $1 and state = 'created' and key_number = $2";
-    let params: [(&(dyn ToSql + Sync), _); 2] = [(&refund.id, UUID), (&refund.key_number, INT2)];
+        where id = $1 and state = 'created' and key_number = $2 and created_at < now() - make_interval(secs => $3)";
+    let params: [(&(dyn ToSql + Sync), _); 3] =
+        [(&refund.id, UUID), (&refund.key_number, INT2), (&REFUND_KEY_AGE.as_secs_f64(), FLOAT8)];
     client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
 }
