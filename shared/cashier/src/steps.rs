@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::Result;
 use domain::payments::{AttemptState, Gateway, Step, Use, key};
+use domain::{Error, Result};
 use edge::metrics::{self, Metric, Unit};
 use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
 use store::payments::{Answer, Attempt, record};
@@ -43,7 +43,11 @@ impl Cashier {
             let answer = if step == Step::Find { Answer::Unknown } else { Answer::Nothing };
             return self.write(attempt, answer).await;
         }
-        let client = self.client(attempt.tenant_id, attempt.gateway).await?;
+        let client = match self.client(attempt.tenant_id, attempt.gateway).await {
+            Ok(client) => client,
+            Err(Error::Busy(busy)) => return Err(Error::Busy(busy)),
+            Err(error) => return self.without_account(step, attempt, &error).await,
+        };
         let asked = match (step, attempt.payment_id.as_deref()) {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
@@ -60,6 +64,15 @@ impl Cashier {
         };
         count(asked.as_ref().ok());
         asked
+    }
+
+    /// A store without credentials that work: nobody can be asked. What was recorded a moment ago was never asked for.
+    async fn without_account(&self, step: Step, attempt: &Attempt, error: &Error) -> Result<Asked> {
+        tracing::error!(store.id = %attempt.tenant_id, gateway = attempt.gateway.word(), error.message = error.chain(), "no credentials");
+        if step == Step::Create && attempt.age <= JUST_RECORDED {
+            return self.write(attempt, Answer::Unknown).await;
+        }
+        Ok(Asked::Unanswered)
     }
 
     async fn create(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
