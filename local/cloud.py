@@ -122,6 +122,15 @@ def describe() -> None:
         " -H 'Content-Type: application/json' -d '{\"quantity\": 3}'"
     )
     print(f'curl -s {api_url()}/v1/orders -H "Authorization: Bearer $TOKEN"')
+    print("\nTo pay an order: the answer has the address of a page with a button.\n")
+    print("ORDER=the id of a reserved order")
+    print(
+        f"curl -s {api_url()}/v1/orders/$ORDER/payments"
+        ' -H "Authorization: Bearer $TOKEN"'
+        ' -H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
+        " -H 'Content-Type: application/json'"
+        f' -d \'{{"method": "checkout", "return_url": "{product}"}}\''
+    )
     print("\nmake down stops everything.")
 
 

@@ -17,6 +17,8 @@ mod locks;
 mod messages;
 mod outage;
 mod panics;
+mod payment_storm;
+mod payments;
 mod queue;
 mod sale;
 mod storm;

@@ -4,7 +4,7 @@
 //! `TIRADA_STORM_SEEDS` says how often; `TIRADA_TEST_SEED` repeats one.
 
 mod crowd;
-mod faults;
+pub(crate) mod faults;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,26 +27,48 @@ const SHORT: Form = Form { orders: 600, orders_per_s: 80.0, numbers: 1_500, drai
 const MIDDLE: Form = Form { orders: 2_000, orders_per_s: 200.0, numbers: 5_000, drain: Duration::from_secs(90) };
 const LONG: Form = Form { orders: 5_000, orders_per_s: 300.0, numbers: 12_000, drain: Duration::from_secs(120) };
 
+/// How often time passes, at most: altogether less than an order may wait.
+const PASSES_MAX: u32 = 8;
+/// Where functions may be killed, and how often relative to each other.
+const FAILPOINTS: [(&str, &str); 15] = [
+    ("orders", "place.before_commit"),
+    ("orders", "publish.before_send"),
+    ("orders", "publish.after_send"),
+    ("orders", "http.request"),
+    ("reserve-numbers", "sqs.record"),
+    ("reserve-numbers", "reserve.locked"),
+    ("reserve-numbers", "reserve.decide"),
+    ("reserve-numbers", "reserve.before_commit"),
+    ("reserve-numbers", "reserve.after_commit"),
+    ("release-numbers", "sqs.record"),
+    ("release-numbers", "release.before_commit"),
+    ("expire-reservations", "expire.before_commit"),
+    ("expire-reservations", "expire.after_commit"),
+    ("reconcile-orders", "relay.claimed"),
+    ("reconcile-orders", "relay.sent"),
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn short() {
-    repeat(SHORT).await;
+    repeat(|seed| storm(SHORT, seed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn middle() {
-    repeat(MIDDLE).await;
+    repeat(|seed| storm(MIDDLE, seed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long() {
-    repeat(LONG).await;
+    repeat(|seed| storm(LONG, seed)).await;
 }
 
-async fn repeat(form: Form) {
+/// As often as the environment says, each time with a seed of its own.
+pub(crate) async fn repeat<F: Future<Output = ()>>(storm: impl Fn(u64) -> F) {
     let count: usize = std::env::var("TIRADA_STORM_SEEDS").map_or(1, |text| text.parse().expect("a number of seeds"));
     for round in 1..=count {
         let (seed, began) = (randomness::seed(), Instant::now());
-        storm(form, seed).await;
+        storm(seed).await;
         println!("storm {round} of {count}: seed {seed}, {:.1} s", began.elapsed().as_secs_f64());
     }
 }
@@ -67,7 +89,7 @@ async fn storm(form: Form, seed: u64) {
     world.mapping("release-numbers").set(|polling| polling.concurrency = 1);
     world.run();
     let began = Instant::now();
-    let faults = tokio::spawn(faults::rage(Arc::clone(&world), products.clone()));
+    let faults = tokio::spawn(faults::rage(Arc::clone(&world), products.clone(), &FAILPOINTS, PASSES_MAX));
     crowd::shop(&world, &products, form.orders, form.orders_per_s).await;
     faults.abort();
     let _ = faults.await;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use domain::payments::Method;
 use store::payments::{NewAttempt, start};
-use tests::gateway::{Call, Fault, Matcher};
+use tests::gateway::{Account, Call, Dialect, Fault, Matcher};
 use tests::http::is;
 use tests::look::{count, taken};
 use tests::seed::{exact, quick};
-use tests::till::{Policy, Till};
+use tests::till::{Policy, STRIPE_SECRET, Till};
 use uuid::Uuid;
 
 const HOLD: Duration = Duration::from_secs(901);
@@ -184,5 +184,28 @@ async fn a_booking_that_staff_never_finished_ends_with_the_hold() {
     till.pass(HOLD).await;
     till.rest().await;
     till.is(order, "expired").await;
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_the_stores_new_account_does_not_know_ends_with_the_hold() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.open_payment(&buyer, order, "first", "card").await;
+    till.settle().await;
+    let other = Account {
+        dialect: Dialect::Stripe,
+        key: "sk_test_other".into(),
+        webhook_url: String::new(),
+        webhook_secret: STRIPE_SECRET.into(),
+    };
+    till.save_stripe(&other.key, &[STRIPE_SECRET]).await;
+    till.gateway.add_account(other);
+    let till = till.restart_workers();
+    till.pass(HOLD).await;
+    till.rest().await;
+    till.is(order, "expired").await;
+    assert_eq!(taken(&till.database, &till.product).await, 0);
     till.finish().await;
 }

@@ -3,29 +3,35 @@
 use std::time::Duration;
 
 use domain::orders::{Fallback, Request};
-use tests::gateway::{Call, Fault, Matcher};
+use store::payments::retry_refund;
+use tests::gateway::{Call, Fault, Matcher, ViolationKind};
+use tests::http::Buyer;
 use tests::look::{order as look_at, taken};
 use tests::seed::{exact, quick};
 use tests::till::{Policy, Till};
 use uuid::Uuid;
 
+use super::owed_refund;
+
 const HOLD: Duration = Duration::from_secs(901);
 
-/// An expired order of number 7 whose Pix code is paid afterwards; `meanwhile` happens in between.
-async fn paid_late(
-    policy: Policy,
-    request: &Request,
-    meanwhile: impl AsyncFnOnce(&Till),
-) -> (Till, tests::http::Buyer, Uuid) {
-    let till = Till::open(policy).await;
-    let buyer = till.buyer();
-    let order = till.reserve(&buyer, request).await;
-    let attempt = till.open_payment(&buyer, order, "first", "pix").await;
+/// An expired order with a Pix code that was never paid, and its attempt.
+async fn expired(till: &Till, buyer: &Buyer, request: &Request) -> (Uuid, Uuid) {
+    let order = till.reserve(buyer, request).await;
+    let attempt = till.open_payment(buyer, order, "first", "pix").await;
     till.pass(HOLD).await;
     till.chain.expire().await;
     till.chain.reconcile().await;
     till.settle().await;
     till.is(order, "expired").await;
+    (order, attempt)
+}
+
+/// An expired order whose Pix code is paid afterwards; `meanwhile` happens in between.
+async fn paid_late(policy: Policy, request: &Request, meanwhile: impl AsyncFnOnce(&Till)) -> (Till, Buyer, Uuid) {
+    let till = Till::open(policy).await;
+    let buyer = till.buyer();
+    let (order, attempt) = expired(&till, &buyer, request).await;
     meanwhile(&till).await;
     till.gateway.pay_late(attempt).unwrap();
     till.rest().await;
@@ -83,12 +89,7 @@ async fn a_store_may_always_give_late_money_back() {
 async fn a_buyer_over_the_limit_gets_the_money_back() {
     let till = Till::sell(Policy::default(), |product| product.per_buyer(2)).await;
     let buyer = till.buyer();
-    let order = till.reserve(&buyer, &exact(&[7, 8])).await;
-    let attempt = till.open_payment(&buyer, order, "first", "pix").await;
-    till.pass(HOLD).await;
-    till.chain.expire().await;
-    till.chain.reconcile().await;
-    till.settle().await;
+    let (order, attempt) = expired(&till, &buyer, &exact(&[7, 8])).await;
     till.reserve(&buyer, &exact(&[9])).await;
     till.gateway.pay_late(attempt).unwrap();
     till.rest().await;
@@ -135,4 +136,39 @@ async fn money_of_an_abandoned_call_follows_the_policy() {
     till.is(order, "refunded").await;
     assert_eq!(till.kept(order), 0);
     till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_taken_again_after_the_sale() {
+    let close = "update products set closes_at = now() - interval '1 minute'";
+    let (till, _, order) = paid_late(Policy::default(), &exact(&[7]), async |till: &Till| {
+        assert_eq!(till.database.owner().execute(close, &[]).await.unwrap(), 1);
+    })
+    .await;
+    till.is(order, "refunded").await;
+    assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (0, 0));
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_money_of_which_the_dashboard_gave_a_part_back_comes_back_in_full() {
+    let till = Till::open(Policy { late_money: "refund", ..Policy::default() }).await;
+    let (order, attempt) = expired(&till, &till.buyer(), &exact(&[7, 8])).await;
+    till.gateway.script(Matcher::call(Call::Refund), Fault::RateLimited429, u32::MAX);
+    till.gateway.pay_late(attempt).unwrap();
+    till.settle().await;
+    till.is(order, "refunding").await;
+    till.gateway.refund_in_dashboard(attempt, 300).unwrap();
+    till.gateway.heal();
+    till.rest().await;
+    // The part is heard of with the next look.
+    till.pass(Duration::from_secs(25 * 3_600)).await;
+    till.rest().await;
+    let owed = owed_refund(&till).await;
+    let again = retry_refund(&mut till.database.app_client().await, order, owed).await.unwrap();
+    assert_eq!(again.amount_minor, 200);
+    till.rest().await;
+    till.is(order, "refunded").await;
+    assert_eq!(till.kept(order), 0);
+    till.finish_despite(&[ViolationKind::RefundOverCaptured]).await;
 }

@@ -1,30 +1,20 @@
 //! Money back: in full and in part, here and in the gateway's dashboard, at once, later, or not at all.
 
+use std::time::Duration;
+
 use domain::Reason;
-use domain::payments::RefundState;
-use store::payments::{Refund, RefundAnswer, RefundRequest, record_refund, request_refund, retry_refund};
-use tests::gateway::{Call, Fault, Matcher};
+use domain::payments::{RefundState, key};
+use store::payments::{RefundAnswer, RefundRequest, record_refund, request_refund, retry_refund};
+use tests::gateway::{Call, Fault, Matcher, ViolationKind};
 use tests::look::{count, order as look_at, taken};
 use tests::seed::exact;
 use tests::till::{Policy, Till};
 use uuid::Uuid;
 
-/// A paid order of five numbers, 1,250 in all.
-async fn paid(till: &Till, method: &str) -> (tests::http::Buyer, Uuid, Uuid) {
-    let buyer = till.buyer();
-    let order = till.reserve(&buyer, &exact(&[1, 2, 3, 4, 5])).await;
-    let attempt = till.open_payment(&buyer, order, "first", method).await;
-    till.gateway.pay(attempt).unwrap();
-    till.settle().await;
-    till.is(order, "paid").await;
-    (buyer, order, attempt)
-}
+use super::{paid, refund};
 
-async fn refund(till: &Till, order_id: Uuid, numbers: Option<&[i32]>) -> domain::Result<Refund> {
-    let tenant_id = till.product.described.tenant_id;
-    let request = RefundRequest { tenant_id, order_id, numbers, note: "as agreed", refund_id: Uuid::now_v7() };
-    request_refund(&mut till.database.app_client().await, &request).await
-}
+/// Time after which a captured payment is looked at again, and a margin.
+const A_LOOK: Duration = Duration::from_secs(25 * 3_600);
 
 fn rejected<T: std::fmt::Debug>(result: domain::Result<T>) -> Reason {
     match result {
@@ -190,4 +180,113 @@ async fn what_another_refund_has_made_good_is_not_tried_again() {
         assert_eq!(till.kept(order), if numbers.is_some() { 1_000 } else { 0 });
         till.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_equal_refunds_without_an_answer_both_reach_the_buyer() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "pix").await;
+    refund(&till, order, Some(&[1])).await.unwrap();
+    refund(&till, order, Some(&[2])).await.unwrap();
+    // The gateway keeps no reference of ours: which of the two was made cannot be told from its list.
+    till.gateway.script(Matcher::call(Call::Refund), Fault::NoEffectNoAnswer(0), 3);
+    till.gateway.script(Matcher::call(Call::Refund), Fault::EffectThenNoAnswer(0), 3);
+    till.chain.put_settle(&till.product, order);
+    till.chain.settle().await;
+    till.gateway.heal();
+    till.rest().await;
+    assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (750, 3));
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_amount_in_the_dashboard_is_another_refund() {
+    for method in ["pix", "card"] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, attempt) = paid(&till, method).await;
+        refund(&till, order, Some(&[1])).await.unwrap();
+        till.gateway.script(Matcher::call(Call::Refund), Fault::EffectThenNoAnswer(0), 3);
+        till.gateway.script(Matcher::call(Call::Fetch), Fault::RateLimited429, 20);
+        till.chain.put_settle(&till.product, order);
+        till.chain.settle().await;
+        till.gateway.refund_in_dashboard(attempt, 250).unwrap();
+        till.gateway.heal();
+        till.rest().await;
+        let back = "select sum(amount_minor)::int8 from refunds where state = 'succeeded'";
+        assert_eq!((count(&till.database, back).await, till.kept(order)), (500, 750), "{method}");
+        refund(&till, order, None).await.unwrap();
+        till.rest().await;
+        till.is(order, "refunded").await;
+        assert_eq!(till.kept(order), 0, "{method}");
+        till.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_dashboard_has_left_of_a_refund_of_all_can_be_given_back() {
+    for method in ["card", "pix"] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, attempt) = paid(&till, method).await;
+        till.gateway.refund_in_dashboard(attempt, 500).unwrap();
+        // Nobody here has heard of it yet.
+        assert_eq!(refund(&till, order, None).await.unwrap().amount_minor, 1_250);
+        till.rest().await;
+        till.pass(A_LOOK).await;
+        till.rest().await;
+        assert_eq!(till.chain.reconcile().await.refunds_failed, 1, "{method}");
+        assert_eq!(refund(&till, order, None).await.unwrap().amount_minor, 750, "{method}");
+        till.rest().await;
+        till.is(order, "refunded").await;
+        assert_eq!(till.chain.reconcile().await.refunds_failed, 0, "{method}");
+        assert_eq!(till.kept(order), 0, "{method}");
+        till.finish_despite(&[ViolationKind::RefundOverCaptured]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_refund_that_the_dashboard_makes_good_is_not_owed() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, attempt) = paid(&till, "card").await;
+    till.gateway.refund_in_dashboard(attempt, 500).unwrap();
+    let all = refund(&till, order, None).await.unwrap();
+    till.rest().await;
+    assert_eq!(till.chain.reconcile().await.refunds_failed, 1);
+    till.gateway.refund_in_dashboard(attempt, None).unwrap();
+    till.rest().await;
+    till.is(order, "refunded").await;
+    assert_eq!(till.chain.reconcile().await.refunds_failed, 0, "nobody is owed anything");
+    let retried = retry_refund(&mut till.database.app_client().await, order, all.id).await;
+    assert_eq!(rejected(retried), Reason::WrongState);
+    till.finish_despite(&[ViolationKind::RefundOverCaptured]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_is_still_under_way_is_not_made_under_another_key() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    let asked = refund(&till, order, Some(&[1])).await.unwrap();
+    // Looks that no worker comes to are no requests.
+    for _ in 0..4 {
+        till.pass(Duration::from_secs(150)).await;
+        till.chain.reconcile().await;
+    }
+    till.gateway.script(Matcher::call(Call::Refund), Fault::Delay(11_000), 1);
+    let first_key = key(asked.tenant_id, order, "refund", &format!("{}/1", asked.id));
+    let is_made = || {
+        let payments = till.gateway.ledger().payments;
+        payments.iter().flat_map(|payment| &payment.refunds).any(|made| made.key.as_ref() == Some(&first_key))
+    };
+    let looks = async {
+        while !is_made() {
+            till.chain.settle().await;
+            let soon = "update refunds set look_at = now() where look_at is not null";
+            till.database.owner().execute(soon, &[]).await.unwrap();
+            till.chain.reconcile().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), looks).await.expect("the first request's effect");
+    till.rest().await;
+    assert_eq!(till.kept(order), 1_000, "one number's money goes back once");
+    till.finish().await;
 }

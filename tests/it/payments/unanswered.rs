@@ -108,3 +108,22 @@ async fn a_key_that_the_gateway_has_forgotten_is_not_sent_again() {
     assert_eq!(till.seen(&buyer, order).await["payment"]["state"], "open");
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_buyer_who_repeats_a_forgotten_key_gets_the_first_payment() {
+    let till = Till::sell(Policy::default(), |product| product.hold_seconds(100_000)).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.gateway.script(Matcher::call(Call::Create), Fault::EffectThenNoAnswer(0), 6);
+    let first = till.pay(&buyer, order, "first", "card").await;
+    assert_eq!(first.status, 202);
+    till.gateway.heal();
+    till.pass(Duration::from_secs(25 * 3_600)).await;
+    let again = till.pay(&buyer, order, "first", "card").await;
+    assert_eq!((again.status, &again.json()["id"]), (202, &first.json()["id"]), "{}", again.text());
+    till.rest().await;
+    let found = till.pay(&buyer, order, "first", "card").await;
+    assert_eq!((found.status, &found.json()["id"]), (201, &first.json()["id"]), "{}", found.text());
+    assert_eq!(till.gateway.ledger().payments.len(), 1);
+    till.finish().await;
+}

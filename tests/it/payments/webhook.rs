@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use domain::messages::Queue;
 use futures::future::join_all;
 use tests::gateway::{Call, Dialect, Fault, Matcher, signatures};
 use tests::http::{ask, is};
-use tests::look::count;
+use tests::look::{self, count};
 use tests::seed::quick;
-use tests::till::{Policy, STRIPE_SECRET, Till};
+use tests::till::{Policy, STRIPE_KEY, STRIPE_SECRET, Till};
+
+const UNREAD: &str = "select count(*) from inbox where processed_at is null";
 
 fn now() -> i64 {
     time::OffsetDateTime::now_utc().unix_timestamp()
@@ -146,7 +149,7 @@ async fn a_payment_of_nobody_and_of_another_store_changes_nothing() {
         assert_eq!(post(&till, &body, &signatures::stripe(STRIPE_SECRET, now(), &body)).await.status, 200);
     }
     till.settle().await;
-    assert_eq!(count(&till.database, "select count(*) from inbox where processed_at is null").await, 0);
+    assert_eq!(count(&till.database, UNREAD).await, 0);
     till.finish().await;
 }
 
@@ -159,13 +162,58 @@ async fn secrets_are_rotated_during_a_sale_without_a_refusal() {
         post(&till, &body, &signatures::stripe(secret, now(), &body)).await.status
     };
     assert_eq!(send(1, STRIPE_SECRET).await, 200);
-    till.save_stripe(&["whsec_new", STRIPE_SECRET]).await;
+    till.save_stripe(STRIPE_KEY, &["whsec_new", STRIPE_SECRET]).await;
     // The memory is a moment old; whoever guesses does not make us read all the time.
     tokio::time::sleep(domain::limits::ACCOUNTS_READ_AGAIN_AFTER).await;
     assert_eq!((send(2, "whsec_new").await, send(3, STRIPE_SECRET).await), (200, 200), "both are valid");
-    till.save_stripe(&["whsec_new"]).await;
+    till.save_stripe(STRIPE_KEY, &["whsec_new"]).await;
     tokio::time::sleep(domain::limits::ACCOUNTS_READ_AGAIN_AFTER).await;
     assert_eq!(send(4, "whsec_unknown").await, 400);
     assert_eq!((send(5, STRIPE_SECRET).await, send(6, "whsec_new").await), (400, 200), "the old one is over");
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_about_a_payment_that_the_gateway_does_not_know_any_more_is_over() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.open_payment(&buyer, order, "first", "card").await;
+    till.settle().await;
+    look::change(&till.database, "update payment_attempts set payment_id = 'pi_gone'", 1).await;
+    let body = event("evt_gone", "pi_gone");
+    assert_eq!(post(&till, &body, &signatures::stripe(STRIPE_SECRET, now(), &body)).await.status, 200);
+    till.settle().await;
+    assert_eq!(count(&till.database, UNREAD).await, 0);
+    assert!(till.chain.queues.dead(Queue::SettlePayment).is_empty());
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_names_another_attempt_pays_for_that_one() {
+    let till = Till::open(Policy::default()).await;
+    let mut attempts = Vec::new();
+    for _ in 0..2 {
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        attempts.push((order, till.open_payment(&buyer, order, "first", "card").await));
+    }
+    let [(named, attempt), (other, mistaken)] = attempts[..] else { unreachable!() };
+    let ids = "select payment_id from payment_attempts where id = $1";
+    let id_of = async |id| till.database.owner().query_one(ids, &[&id]).await.unwrap().get::<_, String>(0);
+    let (right, kept) = (id_of(attempt).await, id_of(mistaken).await);
+    let put = async |attempt, id: &str| {
+        let sql = format!("update payment_attempts set payment_id = '{id}' where id = '{attempt}'");
+        look::change(&till.database, &sql, 1).await;
+    };
+    put(attempt, "pi_mistaken").await;
+    put(mistaken, &right).await;
+    till.gateway.pay(attempt).unwrap();
+    till.rest().await;
+    assert_eq!(count(&till.database, UNREAD).await, 0);
+    assert!(till.chain.queues.dead(Queue::SettlePayment).is_empty());
+    till.is(named, "paid").await;
+    till.is(other, "paying").await;
+    put(mistaken, &kept).await;
     till.finish().await;
 }

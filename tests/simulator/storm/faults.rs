@@ -13,24 +13,6 @@ use tests::randomness;
 use tests::simulator::{Call, Fault, World};
 use tokio::time::sleep;
 
-/// Where functions may be killed, and how often relative to each other.
-const FAILPOINTS: [(&str, &str); 15] = [
-    ("orders", "place.before_commit"),
-    ("orders", "publish.before_send"),
-    ("orders", "publish.after_send"),
-    ("orders", "http.request"),
-    ("reserve-numbers", "sqs.record"),
-    ("reserve-numbers", "reserve.locked"),
-    ("reserve-numbers", "reserve.decide"),
-    ("reserve-numbers", "reserve.before_commit"),
-    ("reserve-numbers", "reserve.after_commit"),
-    ("release-numbers", "sqs.record"),
-    ("release-numbers", "release.before_commit"),
-    ("expire-reservations", "expire.before_commit"),
-    ("expire-reservations", "expire.after_commit"),
-    ("reconcile-orders", "relay.claimed"),
-    ("reconcile-orders", "relay.sent"),
-];
 /// What happens at a failpoint.
 const ACTIONS: [&str; 5] = ["kill", "2*off->kill", "1*panic", "1*sleep(1500)", "3*off->kill"];
 /// What may happen, see [`Rage::strike`]. Faults are dealt like cards, so that every storm has all of them.
@@ -54,8 +36,7 @@ const KINDS: [Kind; 18] = [
     Kind::Again,
     Kind::Halt,
 ];
-/// How much of the database's time passes altogether, at most: less than an order may wait.
-const PASSES_MAX: u32 = 8;
+/// How much of the database's time passes at once.
 const PASS: Duration = Duration::from_secs(40);
 
 #[derive(Clone, Copy)]
@@ -94,11 +75,14 @@ impl<T: Copy> Deck<T> {
     }
 }
 
-/// Lets faults happen until it is stopped.
-pub(super) async fn rage(world: Arc<World>, products: Vec<Product>) {
+/// A function, and a failpoint of it.
+pub(crate) type Failpoint = (&'static str, &'static str);
+
+/// Lets faults happen until it is stopped. Functions are killed at these failpoints, and time passes so often at most.
+pub(crate) async fn rage(world: Arc<World>, products: Vec<Product>, failpoints: &'static [Failpoint], passes_max: u32) {
     let rng = randomness::stream(world.seed, 2);
-    let (kinds, failpoints) = (Deck::new(&KINDS), Deck::new(&FAILPOINTS));
-    let mut rage = Rage { world, products, rng, kinds, failpoints, passes: 0 };
+    let (kinds, failpoints) = (Deck::new(&KINDS), Deck::new(failpoints));
+    let mut rage = Rage { world, products, rng, kinds, failpoints, passes_left: passes_max };
     loop {
         sleep(Duration::from_millis(rage.rng.random_range(100..800))).await;
         for _ in 0..rage.rng.random_range(1..=3) {
@@ -112,8 +96,8 @@ struct Rage {
     products: Vec<Product>,
     rng: StdRng,
     kinds: Deck<Kind>,
-    failpoints: Deck<(&'static str, &'static str)>,
-    passes: u32,
+    failpoints: Deck<Failpoint>,
+    passes_left: u32,
 }
 
 impl Rage {
@@ -174,8 +158,8 @@ impl Rage {
                 world.note(&format!("somebody holds chunks and orders for {time:?}"));
                 hold(world, product, time).await;
             }
-            Kind::Time if self.passes < PASSES_MAX => {
-                self.passes += 1;
+            Kind::Time if self.passes_left > 0 => {
+                self.passes_left -= 1;
                 world.pass(PASS).await;
             }
             Kind::Time | Kind::Again => send_again(world, product),
@@ -213,7 +197,7 @@ fn send_again(world: &World, product: &Product) {
 }
 
 /// Ends what would not end by itself.
-pub(super) async fn end(world: &World, products: &[Product]) {
+pub(crate) async fn end(world: &World, products: &[Product]) {
     for product in products {
         set_reserving(world, product, "on").await;
     }

@@ -135,7 +135,8 @@ pub struct Matcher {
     pub event: Option<String>,
     /// Of this wire format.
     pub gateway: Option<Dialect>,
-    /// About this payment: an attempt's id, or one of the gateway's.
+    /// About this payment: an attempt's id, or one of the gateway's; in Stripe's format also the id of the order that a
+    /// payment is made for.
     pub reference: Option<String>,
 }
 

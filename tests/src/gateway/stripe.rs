@@ -40,7 +40,13 @@ pub(super) fn call(request: &Request) -> Option<Call> {
 /// Names in a call by which its payment may be known.
 pub(super) fn names(request: &Request) -> Vec<String> {
     let form = Form::of(request);
-    let given = ["metadata[attempt_id]", "payment_intent_data[metadata][attempt_id]", "payment_intent", "charge"];
+    let given = [
+        "metadata[attempt_id]",
+        "metadata[order_id]",
+        "payment_intent_data[metadata][attempt_id]",
+        "payment_intent",
+        "charge",
+    ];
     let mut names: Vec<String> = given.into_iter().filter_map(|name| form.get(name).map(str::to_owned)).collect();
     names.extend(form.get("query").and_then(|query| lists::wanted(query).ok()).map(|(_, value)| value));
     names.extend(request.segments().iter().skip(2).map(|segment| (*segment).to_owned()));

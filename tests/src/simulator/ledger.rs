@@ -23,7 +23,8 @@ const FOLLOWING: [(&str, &[&str]); 8] = [
     ("cancelled", &["refunding", "refunded"]),
     ("expired", &["paid", "refunding", "refunded"]),
     ("refunding", &["refunded"]),
-    ("refunded", &[]),
+    // A refund that had succeeded can fail.
+    ("refunded", &["refunding"]),
 ];
 
 /// An order whose acceptance a client saw.

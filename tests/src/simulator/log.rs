@@ -59,9 +59,9 @@ impl Log {
     /// The last lines but metrics, oldest first.
     #[must_use]
     pub fn tail(&self, lines: usize) -> Vec<String> {
-        let lines = self.0.lock().unwrap();
+        let inner = self.0.lock().unwrap();
         let mut last: Vec<String> =
-            lines.kept.iter().rev().filter(|line| !line.contains("_aws")).take(lines).cloned().collect();
+            inner.kept.iter().rev().filter(|line| !line.contains("_aws")).take(lines).cloned().collect();
         last.reverse();
         last
     }

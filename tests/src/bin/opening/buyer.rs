@@ -5,6 +5,7 @@ mod paying;
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use edge::auth::development::sign_buyer;
@@ -42,6 +43,9 @@ pub(crate) struct Shop {
     orders_url: String,
     api_url: String,
     gateway: Arc<Gateway>,
+    hold: Duration,
+    /// Payments that the gateway has yet to be silent about.
+    silences: AtomicU32,
     opens: Instant,
     numbers: i32,
     tenant_id: Uuid,
@@ -59,6 +63,8 @@ impl Shop {
             product_url,
             api_url,
             gateway: Arc::clone(gateway),
+            hold: Duration::from_secs(options.hold.into()),
+            silences: AtomicU32::new((options.buyers / 100).clamp(2, 4)),
             opens: sale.opens(),
             numbers: options.numbers,
             tenant_id: sale.tenant_id(),

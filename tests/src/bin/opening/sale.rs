@@ -1,5 +1,7 @@
 //! The operator's side of the demonstration: makes the product, watches the database, runs the auditor.
 
+mod money;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,15 +9,22 @@ use std::time::{Duration, Instant};
 use domain::catalog::{Money, NewProduct, Range};
 use store::audit::Audit;
 use store::catalog::Product;
-use tests::auditor;
+use tests::{auditor, sandbox};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::Options;
 use crate::counts::Counts;
 use crate::progress::Progress;
+use crate::{Options, gateway};
+
+pub(crate) use money::Takings;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Currency of the prices.
+pub(crate) const CURRENCY: &str = "BRL";
+/// The seller.
+const STORE: &str = "opening";
 
 /// A sale under observation.
 pub(crate) struct Sale {
@@ -71,13 +80,16 @@ pub(crate) struct Returned {
     pub(crate) total: i32,
     pub(crate) held: i32,
     pub(crate) available: i32,
+    pub(crate) sold: i32,
     pub(crate) expired_orders: i64,
     pub(crate) waited: Duration,
+    /// Nothing is under way any more.
+    pub(crate) is_resting: bool,
 }
 
 impl Returned {
     pub(crate) fn is_complete(&self) -> bool {
-        self.available == self.total
+        self.is_resting && self.available + self.sold == self.total
     }
 }
 
@@ -85,7 +97,8 @@ impl Sale {
     /// Makes a product that opens in a few seconds.
     pub(crate) async fn announce(options: &Options) -> Outcome<Self> {
         let mut client = store::connect(store::Settings::from_url(&options.database_url)?).await?;
-        let tenant = store::catalog::insert_store(&client, Uuid::now_v7(), "opening", "Opening").await?;
+        let tenant = store::catalog::insert_store(&client, Uuid::now_v7(), STORE, "Opening").await?;
+        sandbox::save(&client, tenant.id, gateway::KEY, gateway::WEBHOOK_SECRET).await?;
         let now = store::catalog::now(&client).await?;
         let opens_at = now + time::Duration::seconds(i64::from(options.opens_in));
         let described = NewProduct {
@@ -95,19 +108,25 @@ impl Sale {
             name: format!("Opening of {} numbers", options.numbers),
             range: Range { first: 0, count: options.numbers },
             padding: 6,
-            price: Money { minor: 1_000, currency: "BRL".into() },
+            price: Money { minor: 1_000, currency: CURRENCY.into() },
             opens_at,
             closes_at: opens_at + time::Duration::hours(1),
             zone: "America/Sao_Paulo".into(),
-            hold_seconds: options.hold,
+            hold_seconds: options.hold.into(),
             numbers_per_order_max: 20,
             numbers_per_buyer_max: 20,
         };
         store::catalog::insert_product(&mut client, &described).await?;
+        sandbox::sell(&client, described.id).await?;
         let product = store::catalog::require_product(&client, described.id).await?;
         // The crowd's clock starts from the database's: whoever asks earlier is early for real.
         let left = (opens_at - store::catalog::now(&client).await?).try_into().unwrap_or(Duration::ZERO);
         Ok(Self { client, product, opens: Instant::now() + left })
+    }
+
+    /// Where the gateway's events about the sale go.
+    pub(crate) fn webhook_url(options: &Options) -> String {
+        format!("{}/v1/webhooks/sandbox/{STORE}", options.api_url.trim_end_matches('/'))
     }
 
     pub(crate) fn product_id(&self) -> Uuid {
@@ -138,10 +157,11 @@ impl Sale {
                 self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
             most = most.max(row.get::<_, i64>(0));
             let line = format!(
-                "accepted {}, queued {}, reserved {}, refused {}, buyers finished {} of {}",
+                "accepted {}, queued {}, reserved {}, paid {}, refused {}, buyers finished {} of {}",
                 Counts::get(&counts.accepted),
                 row.get::<_, i64>(1),
                 Counts::get(&counts.reserved),
+                Counts::get(&counts.payments.in_time),
                 counts.refusals().values().sum::<u64>(),
                 Counts::get(&counts.finished),
                 options.buyers
@@ -154,8 +174,12 @@ impl Sale {
 
     /// Both auditors, over everything.
     pub(crate) async fn audit(&mut self) -> Outcome<Verdict> {
-        let audit = store::audit::product(&mut self.client, &self.product).await?;
         let independent = auditor::findings_in(&mut self.client, auditor::Expect::UnderWay).await;
+        self.verdict(independent).await
+    }
+
+    async fn verdict(&mut self, independent: Vec<String>) -> Outcome<Verdict> {
+        let audit = store::audit::product(&mut self.client, &self.product).await?;
         let sql = "select count(*) from (
             select number from orders, unnest(numbers) as number
             where product_key = $1 and state in ('reserved', 'paying', 'paid')
@@ -174,27 +198,5 @@ impl Sale {
             where o.product_key = $1";
         let row = self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
         Ok(Measured { longest_queue_s: row.get(0), drain_s: row.get(1), numbers: row.get(2), orders: row.get(3) })
-    }
-
-    /// Waits until every hold has come back.
-    pub(crate) async fn wait_for_stock(&self, progress: &mut Progress, patience: Duration) -> Outcome<Returned> {
-        let started = Instant::now();
-        let total = self.product.described.range.count;
-        let held = total - store::catalog::find_availability(&self.client, self.product.key).await?.counters.available;
-        loop {
-            let available = store::catalog::find_availability(&self.client, self.product.key).await?.counters.available;
-            if available == total
-                || started.elapsed()
-                    > patience + Duration::from_secs(u64::from(self.product.described.hold_seconds.unsigned_abs()))
-            {
-                let sql = "select count(*) from orders where product_key = $1 and state = 'expired'";
-                let row =
-                    self.client.query_typed_one(sql, &[(&self.product.key, tokio_postgres::types::Type::INT4)]).await?;
-                return Ok(Returned { total, held, available, expired_orders: row.get(0), waited: started.elapsed() });
-            }
-            let line = format!("{} numbers still held", total - available);
-            progress.show(line);
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
     }
 }

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::World;
 use crate::simulator::function::Function;
-use crate::simulator::mapping::Mapping;
 use crate::{auditor, look};
 
 /// Accepted requests that are repeated at the end.
@@ -23,12 +22,15 @@ const MONEY: &str = "select (select count(*) from payment_attempts a join orders
     + (select count(*) from refunds where state in ('created', 'pending'))
     + (select count(*) from inbox where processed_at is null)";
 /// What is to be looked at later is looked at now.
-const HASTEN: [&str; 4] = [
+const HASTEN: [&str; 5] = [
     "update payment_attempts set look_at = now() where id in (select id from payment_attempts
         where look_at > now() and state in ('created', 'open', 'processing', 'authorised') for no key update skip locked)",
     // Old enough for others than its request to ask about it.
     "update payment_attempts set created_at = created_at - interval '1 minute' where id in (
         select id from payment_attempts where state = 'created' for no key update skip locked)",
+    // Old enough for another key.
+    "update refunds set created_at = created_at - interval '5 minutes' where id in (
+        select id from refunds where state = 'created' for no key update skip locked)",
     "update refunds set look_at = now() where id in (
         select id from refunds where look_at > now() for no key update skip locked)",
     "update inbox set look_at = now() where event_id in (

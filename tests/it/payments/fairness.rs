@@ -1,0 +1,115 @@
+//! No order waits for another one, and gateways are not asked again and again for nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use edge::Deadline;
+use edge::queue::MessageQueue;
+use tests::chain::message;
+use tests::gateway::{Call, Dialect, Fault, Matcher};
+use tests::look::{change, count};
+use tests::seed::{exact, quick};
+use tests::till::{Policy, Till};
+use uuid::Uuid;
+
+use super::paid;
+
+/// Answers of gateways that were written down.
+const ANSWERS: &str = "select sum(version)::int8 from payment_attempts";
+
+/// As many attempts as an order may have, each replacing the one before.
+async fn many_attempts(till: &Till, method: &str) -> Uuid {
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &exact(&[10])).await;
+    for number in 0..domain::limits::ATTEMPTS_PER_ORDER_MAX {
+        till.open_payment(&buyer, order, &format!("key-{number}"), method).await;
+        till.settle().await;
+    }
+    order
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    // Looks of a big sale, all due before the one that matters.
+    let sql = format!(
+        "insert into payment_attempts (id, tenant_id, order_id, expires_at, amount_minor, number, gateway, method,
+            capture, currency, requested_under, fingerprint, state, used, captured_minor, payment_id, look_at)
+        select gen_random_uuid(), tenant_id, order_id, expires_at, amount_minor, (number + n)::int2, gateway, method,
+            capture, currency, requested_under || n, fingerprint, 'captured', 'return', captured_minor, payment_id || n,
+            now() - interval '1 hour'
+        from payment_attempts, generate_series(1, 2000) n where order_id = '{order}'"
+    );
+    change(&till.database, &sql, 2_000).await;
+    let buyer = till.buyer();
+    let second = till.reserve(&buyer, &exact(&[7])).await;
+    till.gateway.script(Matcher::call(Call::Create), Fault::EffectThenNoAnswer(0), 6);
+    assert_eq!(till.pay(&buyer, second, "first", "card").await.status, 202);
+    till.gateway.heal();
+    till.pass(Duration::from_secs(60)).await;
+    store::payments::owe_looks(&till.database.app_client().await).await.unwrap();
+    let owed = format!("select count(*) from outbox where queue = 'settle-payment' and order_id = '{second}'");
+    assert_eq!(count(&till.database, &owed).await, 1);
+    change(&till.database, "delete from payment_attempts where number > 1", 2_000).await;
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_of_many_attempts_does_not_hold_its_neighbour_up() {
+    let till = Till::open(Policy::default()).await;
+    let (_, healthy, _) = paid(&till, "card").await;
+    let many = many_attempts(&till, "pix").await;
+    till.gateway.script(Matcher::call(Call::Fetch).of(Dialect::MercadoPago), Fault::Delay(500), u32::MAX);
+    let queue = Arc::clone(&till.chain.queues) as Arc<dyn MessageQueue>;
+    let state = settle_payment::State::new(till.database.app(2), till.cashier.clone(), queue);
+    let mut event = SqsEvent::default();
+    event.records = [healthy, many].map(|order| record(&till, order)).into();
+    let response = settle_payment::handle(&state, event, Deadline::after(Duration::from_secs(4))).await.unwrap();
+    let failed: Vec<String> = response.batch_item_failures.into_iter().map(|one| one.item_identifier).collect();
+    assert!(failed.is_empty(), "{failed:?} of {healthy} and {many}");
+    till.gateway.heal();
+    till.finish().await;
+}
+
+fn record(till: &Till, order: Uuid) -> SqsMessage {
+    let mut record = SqsMessage::default();
+    record.message_id = Some(order.to_string());
+    record.receipt_handle = Some(order.to_string());
+    record.body = Some(message(&till.product, order).body());
+    record
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_that_have_ended_are_not_asked_about_for_each_new_one() {
+    let till = Till::open(Policy::default()).await;
+    many_attempts(&till, "card").await;
+    let answers = count(&till.database, ANSWERS).await;
+    assert!(answers < 200, "{answers} answers for 20 attempts");
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_halted_product_does_not_ask_again_about_money_that_is_known() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    let attempt = till.open_payment(&buyer, order, "first", "card").await;
+    change(&till.database, "update products set reserving = 'halted'", 1).await;
+    till.gateway.pay(attempt).unwrap();
+    till.settle().await;
+    till.is(order, "paying").await;
+    let before = count(&till.database, ANSWERS).await;
+    for _ in 0..20 {
+        till.pass(Duration::from_secs(30)).await;
+        till.chain.reconcile().await;
+        till.settle().await;
+    }
+    let asked = count(&till.database, ANSWERS).await - before;
+    assert!(asked <= 2, "{asked} questions in ten minutes");
+    change(&till.database, "update products set reserving = 'on'", 1).await;
+    till.rest().await;
+    till.is(order, "paid").await;
+    till.finish().await;
+}
