@@ -152,6 +152,7 @@ async fn what_cannot_be_paid_is_refused_and_changes_nothing() {
     let pay = async |body: &str| buyer.pay(&till.payments, order, "key", body.to_owned()).await.refusal();
     assert_eq!(pay(r#"{"method":"manual"}"#).await, is(422, "invalid"));
     assert_eq!(pay(r#"{"method":"cash"}"#).await, is(422, "invalid"));
+    assert_eq!(pay(r#"{"method":"checkout"}"#).await, is(422, "invalid"), "nobody knows where to go afterwards");
     assert_eq!(pay(r#"{"method":"card","amount":1}"#).await, is(422, "invalid"));
     assert_eq!(pay(r#"{"method":"checkout","return_url":"http://evil.example/"}"#).await, is(422, "invalid"));
     assert_eq!(till.pay(&other, order, "key", "card").await.refusal(), is(404, "not-found"));

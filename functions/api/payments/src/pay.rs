@@ -33,7 +33,8 @@ pub(crate) struct PaymentRequest {
     /// `card` (a form in the storefront), `checkout` (a page of the gateway) or `pix`.
     #[schema(value_type = String, pattern = "^(card|checkout|pix)$", example = "checkout")]
     method: Method,
-    /// Where the gateway's page sends the buyer afterwards: an https address, or http on localhost.
+    /// Where the gateway's page sends the buyer afterwards: an https address, or http on localhost. Required for
+    /// `checkout`.
     #[schema(max_length = 500, example = "https://store.example/orders/1")]
     return_url: Option<String>,
 }
@@ -109,6 +110,9 @@ pub(crate) async fn pay(
     }
     if body.return_url.as_deref().is_some_and(|url| !is_return_url(url)) {
         return Err(Problem::new(Reason::Invalid).with_error("/return_url", "must be an https address"));
+    }
+    if body.method == Method::Checkout && body.return_url.is_none() {
+        return Err(Problem::new(Reason::Invalid).with_error("/return_url", "is required for checkout"));
     }
     for _ in 0..TURNS {
         match begin(&state, buyer, order_id, key.as_str(), &body).await? {
