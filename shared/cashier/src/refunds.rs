@@ -56,13 +56,15 @@ impl Cashier {
         tracing::error!(refund.id = %refund.id, error.message = %failure, "a gateway refuses a refund");
         match client.fetch(payment_id).await {
             Ok(observed) => {
-                self.bring(attempt, Ok(observed)).await?;
+                self.bring(attempt, Ok(observed.clone())).await?;
                 // Has no effect if the list had it.
                 let code = match failure {
                     Failure::Refused { code, .. } | Failure::Declined { code } => code.as_str(),
                     _ => "not-found",
                 };
-                self.write_refund(refund, RefundAnswer::Refused(code)).await
+                self.write_refund(refund, RefundAnswer::Refused(code)).await?;
+                // What was given back elsewhere fits only now that this one has failed.
+                self.bring(attempt, Ok(observed)).await.map(drop)
             }
             Err(Failure::NotFound) => self.write_refund(refund, RefundAnswer::Refused("not-found")).await,
             Err(_) => Ok(()),
