@@ -2,6 +2,7 @@
 
 use domain::Reason;
 use store::payments::retry_refund;
+use tests::gateway::{Call, Fault, Matcher};
 use tests::look::taken;
 use tests::till::{Policy, Till};
 
@@ -51,5 +52,23 @@ async fn a_lost_dispute_takes_no_more_numbers_than_its_money_paid_for() {
     till.rest().await;
     assert_eq!(till.kept(order), 1_000);
     assert_eq!(till.seen(&buyer, order).await["given_up"].as_array().unwrap().len(), 1);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_does_not_stand_for_a_refund_and_a_dispute_at_once() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, attempt) = paid(&till, "card").await;
+    // Made at the gateway, but nobody tells us before the dispute is lost as well.
+    till.gateway.script(Matcher::call(Call::Refund), Fault::EffectThenNoAnswer(0), 3);
+    till.gateway.script(Matcher::call(Call::Fetch), Fault::RateLimited429, u32::MAX);
+    refund(&till, order, Some(&[5])).await.unwrap();
+    till.chain.reconcile().await;
+    till.settle().await;
+    till.gateway.dispute(attempt, 250).unwrap();
+    till.gateway.close_dispute(attempt, false).unwrap();
+    till.gateway.heal();
+    till.rest().await;
+    assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (750, 3));
     till.finish().await;
 }

@@ -20,6 +20,7 @@ use super::attempts::Attempt;
 use super::money::Money;
 use super::moves;
 use super::policy::Policy;
+use super::refunds::Refund;
 use crate::catalog::Product;
 use crate::findings::{NewFinding, record};
 use crate::numbers::Failure;
@@ -222,7 +223,11 @@ fn name_disputed(money: &mut Money, policy: &Policy) {
             continue;
         }
         let mut left: Vec<i32> = money.order.owned();
-        left.retain(|number| !money.disputes.iter().any(|other| other.numbers.contains(number)));
+        // A number stands for one part of the money only: not for this one as well as for a refund.
+        left.retain(|number| {
+            let refunded = |r: &Refund| r.state != RefundState::Failed && r.numbers.contains(number);
+            !money.disputes.iter().any(|other| other.numbers.contains(number)) && !money.refunds.iter().any(refunded)
+        });
         left.sort_unstable();
         let paid_for = usize::try_from(dispute.amount_minor / money.order.unit_price_minor).unwrap_or(usize::MAX);
         let keep = left.len().saturating_sub(paid_for);
