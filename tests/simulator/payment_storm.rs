@@ -34,7 +34,7 @@ const MIDDLE: Form = Form { orders: 300, orders_per_s: 20.0, numbers: 1_800, dra
 const LONG: Form = Form { orders: 2_000, orders_per_s: 20.0, numbers: 12_000, drain: Duration::from_secs(900) };
 
 /// Storms of the middle length at most: each waits for real holds, a minute and more.
-const MIDDLE_MAX: usize = 2;
+const MIDDLE_MAX: usize = 1;
 
 /// Where functions may be killed, and how often relative to each other.
 const FAILPOINTS: [Failpoint; 20] = [
