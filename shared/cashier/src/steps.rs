@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR};
 use domain::payments::{AttemptState, Gateway, Step, Use, key};
 use domain::{Error, Result};
 use edge::metrics::{self, Metric, Unit};
@@ -10,9 +11,6 @@ use store::payments::{Answer, Attempt, record};
 use uuid::Uuid;
 
 use crate::Cashier;
-
-/// Payments that were made before their attempt was recorded do not exist, but clocks differ.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
 
 /// Age up to which an attempt cannot have been asked for before.
 const JUST_RECORDED: Duration = Duration::from_millis(500);
@@ -52,15 +50,15 @@ impl Cashier {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
             (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_of(attempt, "void")).await {
-                Err(Failure::NotFound) => self.find(&client, attempt).await,
+                Err(Failure::NotFound) => self.find(&client, attempt, description).await,
                 voided => self.bring(attempt, voided).await,
             },
             (Step::Fetch, Some(payment_id)) => match client.fetch(payment_id).await {
                 // Known once and unknown now: another account, perhaps. By our reference, before anybody waits for ever.
-                Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt).await,
+                Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt, description).await,
                 fetched => self.bring(attempt, fetched).await,
             },
-            _ => self.find(&client, attempt).await,
+            _ => self.find(&client, attempt, description).await,
         };
         count(asked.as_ref().ok());
         asked
@@ -77,20 +75,7 @@ impl Cashier {
 
     async fn create(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
         let key = key_of(attempt, "create");
-        let new = NewPayment {
-            attempt_id: attempt.id,
-            order_id: attempt.order_id,
-            tenant_id: attempt.tenant_id,
-            key: &key,
-            amount_minor: attempt.amount_minor,
-            currency: &attempt.currency,
-            method: attempt.method,
-            capture: attempt.capture,
-            expires_at: attempt.expires_at,
-            description,
-            return_url: attempt.return_url.as_deref(),
-            payer_email: None,
-        };
+        let new = new_payment(attempt, &key, description);
         fail::fail_point!("payment.before_create");
         let mut created = client.create(&new).await;
         fail::fail_point!("payment.after_create");
@@ -105,7 +90,7 @@ impl Cashier {
             // A try before this one may have been heard: a refusal of this one says nothing about it.
             Err(failure @ (Failure::Refused { .. } | Failure::NotFound)) if attempt.age > JUST_RECORDED => {
                 tracing::error!(attempt.id = %attempt.id, error.message = %failure, "a gateway refuses to make a payment again");
-                self.find(client, attempt).await
+                self.find(client, attempt, description).await
             }
             // Understood and not made: there is nothing there that could be paid.
             Err(failure @ (Failure::Refused { .. } | Failure::NotFound)) => {
@@ -124,10 +109,24 @@ impl Cashier {
 
     /// By our reference. Definitely not found means that nobody will ever pay it, unless a request of ours is still
     /// under way; whatever that brings is late money.
-    async fn find(&self, client: &GatewayClient, attempt: &Attempt) -> Result<Asked> {
+    async fn find(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
         match client.find(attempt.id, attempt.created_at - CLOCKS_DIFFER).await {
             Ok(Some(observed)) => self.write(attempt, Answer::Observed(&observed)).await,
             Ok(None) => self.write(attempt, Answer::Unknown).await,
+            Err(Failure::TooMany) if attempt.age < KEY_KEPT_FOR => self.replay(client, attempt, description).await,
+            Err(failure) => Ok(unanswered(attempt, &failure)),
+        }
+    }
+
+    /// Too many to look through: the same request under the same key gets the payment that it made, if it did, and
+    /// else makes one that can be closed. A refusal means that none was made, for what is kept under a key is given
+    /// again before anything is checked.
+    async fn replay(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
+        let key = key_of(attempt, "create");
+        match client.create(&new_payment(attempt, &key, description)).await {
+            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
+            Err(Failure::Refused { status: 400 | 404, .. }) => self.write(attempt, Answer::Unknown).await,
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -247,6 +246,24 @@ fn meter(before: &Attempt, now: &Attempt, answer: Answer<'_>) {
 fn unanswered(attempt: &Attempt, failure: &Failure) -> Asked {
     tracing::warn!(attempt.id = %attempt.id, gateway = attempt.gateway.word(), error.message = %failure, "no answer about a payment");
     Asked::Unanswered
+}
+
+/// The same for every try, because everything comes from the recorded attempt.
+fn new_payment<'a>(attempt: &'a Attempt, key: &'a str, description: &'a str) -> NewPayment<'a> {
+    NewPayment {
+        attempt_id: attempt.id,
+        order_id: attempt.order_id,
+        tenant_id: attempt.tenant_id,
+        key,
+        amount_minor: attempt.amount_minor,
+        currency: &attempt.currency,
+        method: attempt.method,
+        capture: attempt.capture,
+        expires_at: attempt.expires_at,
+        description,
+        return_url: attempt.return_url.as_deref(),
+        payer_email: None,
+    }
 }
 
 /// The same for every try of the same thing, so that it is done once.

@@ -147,6 +147,8 @@ reasons! {
     PaymentDeclined = "payment-declined", "The payment was declined";
     /// The order has been tried to be paid too often.
     TooManyAttempts = "too-many-attempts", "The order has been tried to be paid too often";
+    /// The payment under this key has ended unpaid. Another needs another key.
+    PaymentEnded = "payment-ended", "That payment has ended; pay again with another Idempotency-Key";
     /// The gateway takes no payment from us.
     GatewayUnavailable = "gateway-unavailable", "The payment gateway does not work at the moment";
     /// A webhook whose signature is missing, wrong or old.

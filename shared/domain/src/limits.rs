@@ -143,14 +143,20 @@ pub const ROWS_PER_PRUNE_MAX: i64 = 5_000;
 /// What must be left of a hold for a payment to be started: longer than a gateway is given to answer.
 pub const PAYMENT_MARGIN: Duration = Duration::from_secs(10);
 
-/// Attempts to pay one order. More would only test cards.
+/// Attempts of a buyer to pay one order. More would only test cards.
 pub const ATTEMPTS_PER_ORDER_MAX: i16 = 20;
+
+/// Attempts to pay one order with those that staff book after the buyer has used up his.
+pub const ATTEMPTS_PER_ORDER_WITH_STAFF_MAX: i16 = 40;
 
 /// How long the request that made an attempt may take before others ask the gateway about it.
 pub const CREATE_UNANSWERED_FOR: Duration = Duration::from_secs(30);
 
 /// How long a gateway surely remembers an idempotency key. Stripe prunes them after 24 h.
 pub const KEY_KEPT_FOR: Duration = Duration::from_secs(20 * 3_600);
+
+/// By how much a gateway's clock may differ from the database's.
+pub const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
 
 /// First wait until an open attempt, or a refund under way, is looked at although nobody told us anything.
 pub const LOOK_AFTER: Duration = Duration::from_secs(30);
@@ -176,6 +182,12 @@ pub const REFUND_KEY_AGE: Duration = Duration::from_secs(900);
 
 /// Attempts, refunds or events that one pass of the reconciler owes a look.
 pub const LOOKS_PER_PASS_MAX: i64 = 500;
+
+/// Such passes of one run, while there is more to do.
+pub const LOOK_PASSES_MAX: usize = 10;
+
+/// Orders whose money one pass of the auditor compares.
+pub const ORDERS_PER_AUDIT_PASS: i64 = 2_000;
 
 /// How long an event may stay unprocessed before its message is owed again.
 pub const INBOX_GRACE: Duration = Duration::from_secs(30);

@@ -94,7 +94,8 @@ pub async fn mark_processed(client: &Client, event: &Event) -> Result<()> {
     Ok(())
 }
 
-/// Claims events that nobody has processed in time, oldest first, by moving their next look into the future.
+/// Claims events that nobody has processed in time, by moving their next look into the future. Those looked at least go
+/// first: a store whose events cannot be read keeps no other waiting.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -102,7 +103,7 @@ pub async fn claim_unprocessed(client: &Client) -> Result<Vec<Event>> {
     let sql = "update inbox i set looks = least(i.looks + 1, 1000),
             look_at = now() + make_interval(secs => least($2, $3 * power(2, least(i.looks, 10))))
         from (select tenant_id, gateway, event_id from inbox where processed_at is null and look_at <= now()
-            order by look_at limit $1 for no key update skip locked) as due
+            order by looks, look_at limit $1 for no key update skip locked) as due
         where i.tenant_id = due.tenant_id and i.gateway = due.gateway and i.event_id = due.event_id
         returning i.tenant_id, i.gateway, i.event_id, i.kind, i.payment_id";
     let params: [(&(dyn ToSql + Sync), _); 3] =
