@@ -87,7 +87,9 @@ async fn storm(form: Form, seed: u64) {
     let setup = Setup { scale: 30.0, duplicates: 0.02, seed: Some(seed), ..Setup::default() };
     let world = Arc::new(World::start(setup).await);
     let mut products = Vec::new();
-    for (share, capture, late_money) in [(3, "automatic", "retake"), (1, "manual", "refund")] {
+    for (share, capture, late_money) in
+        [(2, "automatic", "retake"), (1, "manual", "refund"), (1, "automatic", "substitute")]
+    {
         let policy = Policy { capture, late_money, ..Policy::default() };
         let hold = i32::try_from(HOLD.as_secs()).expect("a short time");
         products.push(world.sell(form.numbers * share / 4, policy, |product| product.hold_seconds(hold)).await);
