@@ -19,7 +19,13 @@ impl Cashier {
         };
         let client = self.client(attempt.tenant_id, attempt.gateway).await?;
         if refund.state == RefundState::Pending {
-            self.bring(attempt, client.fetch(payment_id).await).await?;
+            if let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await {
+                self.bring(attempt, fetched).await?;
+            }
+            return Ok(());
+        }
+        let account = (attempt.tenant_id, attempt.gateway);
+        if self.silences.is_left_alone(account) {
             return Ok(());
         }
         let key = key(refund.tenant_id, refund.order_id, "refund", &format!("{}/{}", refund.key_of, refund.key_number));
@@ -31,7 +37,11 @@ impl Cashier {
         };
         note_refund_asked(&*self.database.client().await?, refund).await?;
         fail::fail_point!("refund.before_call");
+        let question = self.silences.ask(account);
         let made = client.refund(payment_id, &new).await;
+        if !matches!(made, Err(Failure::Unknown(_))) {
+            question.is_answered();
+        }
         fail::fail_point!("refund.after_call");
         match made {
             Ok(observed) => self.write_refund(refund, RefundAnswer::Observed(&observed)).await,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR};
-use domain::payments::{AttemptState, Gateway, Step, Use, key};
+use domain::payments::{AttemptState, Gateway, Observed, Step, Use, key};
 use domain::{Error, Result};
 use edge::metrics::{self, Metric, Unit};
 use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
@@ -46,6 +46,11 @@ impl Cashier {
             Err(Error::Busy(busy)) => return Err(Error::Busy(busy)),
             Err(error) => return self.without_account(step, attempt, &error).await,
         };
+        let account = (attempt.tenant_id, attempt.gateway);
+        if self.silences.is_left_alone(account) {
+            return Ok(Asked::Unanswered);
+        }
+        let question = self.silences.ask(account);
         let asked = match (step, attempt.payment_id.as_deref()) {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
@@ -61,6 +66,9 @@ impl Cashier {
             _ => self.find(&client, attempt, description).await,
         };
         count(asked.as_ref().ok());
+        if asked.as_ref().is_ok_and(|asked| *asked != Asked::Unanswered) {
+            question.is_answered();
+        }
         asked
     }
 
@@ -150,10 +158,32 @@ impl Cashier {
     /// As [`Cashier::take`].
     pub async fn hear(&self, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
         let client = self.client(attempt.tenant_id, attempt.gateway).await?;
-        match client.fetch(payment_id).await {
+        let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await else {
+            return Ok(Asked::Unanswered);
+        };
+        match fetched {
             Err(Failure::NotFound) => Ok(Asked::NotThere),
             fetched => self.bring(attempt, fetched).await,
         }
+    }
+
+    /// How a payment is; none when its account is left alone now.
+    pub(crate) async fn fetch(
+        &self,
+        client: &GatewayClient,
+        tenant_id: Uuid,
+        payment_id: &str,
+    ) -> Option<std::result::Result<Observed, Failure>> {
+        let account = (tenant_id, client.gateway());
+        if self.silences.is_left_alone(account) {
+            return None;
+        }
+        let question = self.silences.ask(account);
+        let fetched = client.fetch(payment_id).await;
+        if !matches!(fetched, Err(Failure::Unknown(_))) {
+            question.is_answered();
+        }
+        Some(fetched)
     }
 
     /// Decides about an attempt from the rows, without asking anybody.
@@ -171,7 +201,8 @@ impl Cashier {
     /// Busy or fault from the database.
     pub async fn reference(&self, tenant_id: Uuid, gateway: Gateway, payment_id: &str) -> Result<Option<Option<Uuid>>> {
         let client = self.client(tenant_id, gateway).await?;
-        match client.fetch(payment_id).await {
+        let Some(fetched) = self.fetch(&client, tenant_id, payment_id).await else { return Ok(None) };
+        match fetched {
             Ok(observed) => Ok(Some(observed.attempt_id)),
             Err(Failure::NotFound) => Ok(Some(None)),
             Err(failure) => {
@@ -185,7 +216,7 @@ impl Cashier {
     pub(crate) async fn bring(
         &self,
         attempt: &Attempt,
-        answer: std::result::Result<domain::payments::Observed, Failure>,
+        answer: std::result::Result<Observed, Failure>,
     ) -> Result<Asked> {
         match answer {
             Ok(observed) if observed.attempt_id.is_some_and(|id| id != attempt.id) => {

@@ -201,6 +201,12 @@ pub const SETTLED_AT_ONCE: usize = 5;
 /// What a request gives a gateway to answer. Less than `REQUEST_BUDGET`, so that the buyer is told what is known.
 pub const GATEWAY_BUDGET: Duration = Duration::from_secs(6);
 
+/// Slow questions without an answer, one after the other, after which an account is left alone.
+pub const SILENCES_MAX: u32 = 3;
+
+/// For how long.
+pub const LEFT_ALONE_FOR: Duration = Duration::from_secs(10);
+
 /// How long opened credentials are kept in memory, and of how many stores.
 pub const ACCOUNTS_REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// See [`ACCOUNTS_REMEMBERED_FOR`].

@@ -138,3 +138,25 @@ async fn one_stores_unreadable_events_do_not_go_before_others() {
     assert!(claimed.contains(&event) && claimed.len() > 1, "{} claimed", claimed.len());
     till.database.finish_under_way().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_only_keeps_us_waiting_is_left_alone_for_a_moment() {
+    let till = Till::open(Policy::default()).await;
+    let mut orders = Vec::new();
+    for _ in 0..=domain::limits::SILENCES_MAX {
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        orders.push((buyer, order));
+    }
+    let (patient, late) = (orders.split_off(1), orders.remove(0));
+    till.gateway.script(Matcher::call(Call::Create), Fault::NoEffectNoAnswer(2_100), u32::MAX);
+    let waited = patient.iter().map(|(buyer, order)| till.pay(buyer, *order, "first", "card"));
+    assert!(futures::future::join_all(waited).await.iter().all(|answer| answer.status == 202));
+    till.gateway.heal();
+    let (buyer, order) = late;
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.status, 202, "it would only take somebody's place");
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.open_payment(&buyer, order, "first", "pix").await;
+    till.restart_workers().finish().await;
+}
