@@ -8,3 +8,6 @@ comment on column audit_cursor.order_id is 'The last order whose money was compa
 
 alter table audit_findings add column resolved_because text;
 comment on column audit_findings.resolved_because is 'What an operator wrote who closed it by hand.';
+
+alter table payment_attempts add column looked_at timestamptz;
+comment on column payment_attempts.looked_at is 'When the gateway was last asked how the payment is and answered: events that came before tell nothing new.';

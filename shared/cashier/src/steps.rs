@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR};
+use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR, UNANSWERED_FOR_MAX};
 use domain::payments::{AttemptState, Gateway, Observed, Step, Use, key};
 use domain::{Error, Result};
 use edge::metrics::{self, Metric, Unit};
@@ -14,6 +14,15 @@ use crate::Cashier;
 
 /// Age up to which an attempt cannot have been asked for before.
 const JUST_RECORDED: Duration = Duration::from_millis(500);
+
+/// What an answer about a payment shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// How it is now.
+    Now,
+    /// How it is, or was when the same key was sent first.
+    MayBeKept,
+}
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,12 +65,12 @@ impl Cashier {
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
             (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_of(attempt, "void")).await {
                 Err(Failure::NotFound) => self.find(&client, attempt, description).await,
-                voided => self.bring(attempt, voided).await,
+                voided => self.bring(attempt, voided, Freshness::MayBeKept).await,
             },
             (Step::Fetch, Some(payment_id)) => match client.fetch(payment_id).await {
                 // Known once and unknown now: another account, perhaps. By our reference, before anybody waits for ever.
                 Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt, description).await,
-                fetched => self.bring(attempt, fetched).await,
+                fetched => self.bring(attempt, fetched, Freshness::Now).await,
             },
             _ => self.find(&client, attempt, description).await,
         };
@@ -128,13 +137,18 @@ impl Cashier {
 
     /// Too many to look through: the same request under the same key gets the payment that it made, if it did, and
     /// else makes one that can be closed. A refusal means that none was made, for what is kept under a key is given
-    /// again before anything is checked.
+    /// again before anything is checked. If even that says nothing, because an error is kept there, the attempt is given
+    /// up after a while: nobody was ever told how to pay it.
     async fn replay(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
         let key = key_of(attempt, "create");
         match client.create(&new_payment(attempt, &key, description)).await {
             Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
             Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
             Err(Failure::Refused { status: 400 | 404, .. }) => self.write(attempt, Answer::Unknown).await,
+            Err(failure) if attempt.age >= UNANSWERED_FOR_MAX => {
+                tracing::error!(attempt.id = %attempt.id, error.message = %failure, "given up without an answer");
+                self.write(attempt, Answer::Unknown).await
+            }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -147,7 +161,7 @@ impl Cashier {
             Err(failure @ Failure::Unknown(_)) => Ok(unanswered(attempt, &failure)),
             Err(failure) => {
                 tracing::warn!(attempt.id = %attempt.id, error.message = %failure, "not captured");
-                self.bring(attempt, client.fetch(payment_id).await).await
+                self.bring(attempt, client.fetch(payment_id).await, Freshness::Now).await
             }
         }
     }
@@ -163,7 +177,7 @@ impl Cashier {
         };
         match fetched {
             Err(Failure::NotFound) => Ok(Asked::NotThere),
-            fetched => self.bring(attempt, fetched).await,
+            fetched => self.bring(attempt, fetched, Freshness::Now).await,
         }
     }
 
@@ -217,13 +231,21 @@ impl Cashier {
         &self,
         attempt: &Attempt,
         answer: std::result::Result<Observed, Failure>,
+        freshness: Freshness,
     ) -> Result<Asked> {
         match answer {
             Ok(observed) if observed.attempt_id.is_some_and(|id| id != attempt.id) => {
                 tracing::error!(attempt.id = %attempt.id, "the gateway's payment names another attempt");
                 Ok(Asked::NotThere)
             }
-            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Ok(observed) => {
+                let answer = match freshness {
+                    // It was read before it was asked about.
+                    Freshness::Now => Answer::Looked(&observed, attempt.read_at()),
+                    Freshness::MayBeKept => Answer::Observed(&observed),
+                };
+                self.write(attempt, answer).await
+            }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -234,7 +256,7 @@ impl Cashier {
             record(&mut client, attempt.id, answer).await?
         };
         meter(attempt, &now, answer);
-        if let Answer::Observed(observed) = answer
+        if let Some(observed) = answer.observed()
             && observed.state.is_open()
             && !now.state.is_open()
         {
@@ -259,7 +281,7 @@ impl Cashier {
 
 /// What changed, for metrics.
 fn meter(before: &Attempt, now: &Attempt, answer: Answer<'_>) {
-    if let Answer::Observed(observed) = answer
+    if let Some(observed) = answer.observed()
         && observed.state.rank() < before.state.rank()
     {
         metrics::count("payment_answers_out_of_order", &[]);

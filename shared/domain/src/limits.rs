@@ -152,6 +152,10 @@ pub const ATTEMPTS_PER_ORDER_WITH_STAFF_MAX: i16 = 40;
 /// How long the request that made an attempt may take before others ask the gateway about it.
 pub const CREATE_UNANSWERED_FOR: Duration = Duration::from_secs(30);
 
+/// Age from which an attempt that nobody was told how to pay is given up, if its gateway can neither find it nor say
+/// what it keeps under its key.
+pub const UNANSWERED_FOR_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// How long a gateway surely remembers an idempotency key. Stripe prunes them after 24 h.
 pub const KEY_KEPT_FOR: Duration = Duration::from_secs(20 * 3_600);
 

@@ -3,6 +3,7 @@
 use domain::Result;
 use domain::limits::{INBOX_GRACE, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX};
 use domain::payments::Gateway;
+use time::OffsetDateTime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -67,18 +68,23 @@ pub async fn receive(client: &Client, event: &Event) -> Result<Received> {
     })
 }
 
-/// An event that was written down and not processed.
+/// An event that was written down and not processed, and when it came.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_event(client: &Client, tenant_id: Uuid, gateway: Gateway, event_id: &str) -> Result<Option<Event>> {
-    let sql = "select tenant_id, gateway, event_id, kind, payment_id from inbox
+pub async fn find_event(
+    client: &Client,
+    tenant_id: Uuid,
+    gateway: Gateway,
+    event_id: &str,
+) -> Result<Option<(Event, OffsetDateTime)>> {
+    let sql = "select tenant_id, gateway, event_id, kind, payment_id, received_at from inbox
         where tenant_id = $1 and gateway = $2 and event_id = $3 and processed_at is null";
     let row = client
         .query_typed_opt(sql, &[(&tenant_id, UUID), (&gateway.word(), TEXT), (&event_id, TEXT)])
         .await
         .map_err(from_postgres)?;
-    row.as_ref().map(event_from).transpose()
+    row.map(|row| Ok((event_from(&row)?, column(&row, "received_at")?))).transpose()
 }
 
 /// Notes that everything an event is about has been recorded.

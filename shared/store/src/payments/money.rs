@@ -18,7 +18,7 @@ use super::refunds::{Refund, refund_from};
 use crate::errors::from_postgres;
 use crate::numbers::expect;
 use crate::rows::{column, one_word};
-use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, UUID};
+use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, TIMESTAMPTZ, UUID};
 
 /// A locked order and its money.
 pub(super) struct Money {
@@ -307,9 +307,9 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
                 and other.gateway = a.gateway and other.payment_id = $6 and other.id <> a.id) then a.payment_id
                 else $6 end,
             instructions = $7, decline_code = $8, looks = $9,
-            look_at = now() + make_interval(secs => $10), look_owed = false, version = version + 1
+            look_at = now() + make_interval(secs => $10), look_owed = false, looked_at = $11, version = version + 1
         where a.id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 10] = [
+    let params: [(&(dyn ToSql + Sync), _); 11] = [
         (&attempt.id, UUID),
         (&attempt.state.word(), TEXT),
         (&attempt.used.map(|used| used.word()), TEXT),
@@ -320,6 +320,7 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
         (&attempt.decline_code, TEXT),
         (&attempt.looks, INT2),
         (&wait, crate::types::FLOAT8),
+        (&attempt.looked_at, TIMESTAMPTZ),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
 }

@@ -6,6 +6,7 @@ use domain::payments::{
     AttemptState, DisputeState, Gateway, LateMoney, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState,
 };
 use domain::{Error, Reason, Result};
+use time::OffsetDateTime;
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
@@ -30,14 +31,27 @@ const THINGS_MAX: usize = 6;
 /// What a gateway answered about an attempt.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer<'a> {
-    /// How the payment is.
+    /// How the payment is, or was when a request under the same key came first.
     Observed(&'a Observed),
+    /// How the payment is, as asked at this moment or later.
+    Looked(&'a Observed, OffsetDateTime),
     /// It will definitely not be paid, and does not exist there or has ended.
     Declined(&'a str),
     /// The gateway does not know it. Its key must never be sent again.
     Unknown,
     /// Nothing new: decide again from the rows.
     Nothing,
+}
+
+impl<'a> Answer<'a> {
+    /// The payment, if it was described.
+    #[must_use]
+    pub const fn observed(self) -> Option<&'a Observed> {
+        match self {
+            Self::Observed(observed) | Self::Looked(observed, _) => Some(observed),
+            Self::Declined(_) | Self::Unknown | Self::Nothing => None,
+        }
+    }
 }
 
 /// What a gateway answered about a refund.
@@ -142,12 +156,16 @@ fn hear(money: &mut Money, attempt_id: Uuid, answer: Answer<'_>) -> Result<()> {
             grow(money.attempt_mut(attempt_id)?, AttemptState::Abandoned);
             Ok(())
         }
-        Answer::Observed(observed) => {
+        Answer::Observed(observed) | Answer::Looked(observed, _) => {
             if is_another(money.attempt(attempt_id)?, observed) {
                 hear_another(money, attempt_id, observed);
                 return Ok(());
             }
-            hear_payment(money.attempt_mut(attempt_id)?, observed)?;
+            let attempt = money.attempt_mut(attempt_id)?;
+            hear_payment(attempt, observed)?;
+            if let Answer::Looked(_, asked_at) = answer {
+                attempt.looked_at = attempt.looked_at.max(Some(asked_at));
+            }
             for refund in &observed.refunds {
                 hear_listed_refund(money, attempt_id, refund)?;
             }
