@@ -41,7 +41,7 @@ impl Cashier {
         let question = self.silences.ask(account);
         let made = client.refund(payment_id, &new).await;
         if !matches!(made, Err(Failure::Unknown(_))) {
-            question.is_answered();
+            question.answered();
         }
         fail::fail_point!("refund.after_call");
         match made {

@@ -59,7 +59,7 @@ pub(crate) struct Question<'a> {
 }
 
 impl Question<'_> {
-    pub(crate) fn is_answered(mut self) {
+    pub(crate) fn answered(mut self) {
         self.is_answered = true;
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         }
         assert!(silences.is_left_alone(ACCOUNT));
         assert!(!silences.is_left_alone((Uuid::from_u128(1), Gateway::Stripe)), "others are asked as before");
-        silences.ask(ACCOUNT).is_answered();
+        silences.ask(ACCOUNT).answered();
         assert!(!silences.is_left_alone(ACCOUNT));
     }
 

@@ -76,7 +76,7 @@ impl Cashier {
         };
         count(asked.as_ref().ok());
         if asked.as_ref().is_ok_and(|asked| *asked != Asked::Unanswered) {
-            question.is_answered();
+            question.answered();
         }
         asked
     }
@@ -195,7 +195,7 @@ impl Cashier {
         let question = self.silences.ask(account);
         let fetched = client.fetch(payment_id).await;
         if !matches!(fetched, Err(Failure::Unknown(_))) {
-            question.is_answered();
+            question.answered();
         }
         Some(fetched)
     }
