@@ -63,7 +63,7 @@ impl Cashier {
         let asked = match (step, attempt.payment_id.as_deref()) {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
-            (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_of(attempt, "void")).await {
+            (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_about(attempt, "void", payment_id)).await {
                 Err(Failure::NotFound) => self.find(&client, attempt, description).await,
                 voided => self.bring(attempt, voided, Freshness::MayBeKept).await,
             },
@@ -155,7 +155,7 @@ impl Cashier {
 
     /// What cannot be captured any more shows why when it is looked at.
     async fn capture(&self, client: &GatewayClient, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
-        let key = key_of(attempt, "capture");
+        let key = key_about(attempt, "capture", payment_id);
         match client.capture(payment_id, attempt.amount_minor, &key).await {
             Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
             Err(failure @ Failure::Unknown(_)) => Ok(unanswered(attempt, &failure)),
@@ -270,7 +270,7 @@ impl Cashier {
     /// that is late money.
     async fn close_needless(&self, attempt: &Attempt, payment_id: &str) {
         let closed = match self.client(attempt.tenant_id, attempt.gateway).await {
-            Ok(client) => client.void(payment_id, &key_of(attempt, "void")).await.map(drop).map_err(|f| f.to_string()),
+            Ok(client) => client.void(payment_id, &key_about(attempt, "void", payment_id)).await.map(drop).map_err(|f| f.to_string()),
             Err(error) => Err(error.chain()),
         };
         if let Err(error) = closed {
@@ -317,6 +317,11 @@ fn new_payment<'a>(attempt: &'a Attempt, key: &'a str, description: &'a str) -> 
         return_url: attempt.return_url.as_deref(),
         payer_email: None,
     }
+}
+
+/// The same for every try of the same thing with a payment. A payment may have two ids, and a key is for one request.
+fn key_about(attempt: &Attempt, operation: &str, payment_id: &str) -> String {
+    key(attempt.tenant_id, attempt.order_id, operation, &format!("{}/{payment_id}", attempt.number))
 }
 
 /// The same for every try of the same thing, so that it is done once.
