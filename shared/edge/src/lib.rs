@@ -11,6 +11,8 @@ pub mod environment;
 pub mod failpoints;
 pub mod http;
 pub mod iam;
+mod key_set;
+pub mod login_keys;
 pub mod metrics;
 pub mod panics;
 pub mod problem;

@@ -15,6 +15,9 @@ pub const KID: &str = "development";
 /// The key set that local configuration uses.
 pub const JWKS: &str = include_str!("../../development/jwks.json");
 
+/// The private key as a JWK set, as local configuration has it.
+pub const SIGNING_KEYS: &str = include_str!("../../development/signing-keys.json");
+
 /// The private key, PKCS #8 in PEM.
 pub const SIGNING_KEY: &str = include_str!("../../development/signing-key.pem");
 
