@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod panics;
 pub mod problem;
 pub mod queue;
+pub mod random;
 pub mod sealing;
 pub mod sqs;
 pub mod telemetry;
