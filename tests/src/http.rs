@@ -39,6 +39,12 @@ pub fn payments(database: Database, cashier: Cashier) -> Api {
     Api(edge::http::service(payments::router(payments::State::new(database, keys(), cashier))))
 }
 
+/// An environment of `login`.
+#[must_use]
+pub fn login(database: Database, keys: login::Keys, queue: Arc<dyn MessageQueue>) -> Api {
+    Api(edge::http::service(login::router(login::State::new(database, keys, queue))))
+}
+
 /// An environment of `payment-webhook`.
 #[must_use]
 pub fn payment_webhook(database: Database, cashier: Cashier, queue: Arc<dyn MessageQueue>) -> Api {

@@ -24,7 +24,7 @@ use futures::stream;
 use store::Database;
 use store::login::{Claim, Claimed, claim, mark_sent, release};
 
-pub use sender::Sender;
+pub use sender::{Sender, Unsent};
 
 /// What one execution environment keeps between batches.
 pub struct State {
@@ -89,8 +89,11 @@ async fn deliver(state: &State, claimed: &Claimed) -> Result<Outcome> {
     let code = code.ok_or_else(|| Error::fault("a login code was derived with a key that is gone"))?;
     let text = code_text(claimed.language, &code, &claimed.store);
     fail::fail_point!("login_code.before_send");
-    if let Err(error) = state.sender.send(&claimed.phone, &text).await {
-        release(&*state.database.client().await?, claimed).await?;
+    if let Err(Unsent { error, may_have_left }) = state.sender.send(&claimed.phone, &text).await {
+        // A claim that nobody gives back ends by itself; who sends then counts it as repeated.
+        if !may_have_left {
+            release(&*state.database.client().await?, claimed).await?;
+        }
         return Err(error);
     }
     fail::fail_point!("login_code.before_mark");

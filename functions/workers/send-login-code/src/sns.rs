@@ -15,6 +15,8 @@ use domain::{Error, Result};
 use edge::config::ConfigError;
 use edge::{Config, Environment};
 
+use crate::sender::Unsent;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// One: an attempt that was cut short may have sent the message, and the queue tries again anyhow.
 const ATTEMPTS_MAX: u32 = 1;
@@ -47,18 +49,19 @@ impl Sns {
     /// Sends a message.
     ///
     /// # Errors
-    /// Busy: SNS refused, or did not answer in time.
-    pub(crate) async fn send(&self, phone: &Phone, text: &str) -> Result<()> {
+    /// SNS refused, which is certain, or did not answer in time.
+    pub(crate) async fn send(&self, phone: &Phone, text: &str) -> Result<(), Unsent> {
         let (name, value) = KIND;
         let kind = MessageAttributeValue::builder().data_type("String").string_value(value).build();
-        let kind = kind.map_err(|error| Error::Fault(Box::new(error)))?;
+        let kind = kind.map_err(|error| Unsent { error: Error::fault(error), may_have_left: false })?;
         let publish = self.client().publish().phone_number(phone.as_str()).message(text);
         match publish.message_attributes(name, kind).send().await {
             Ok(_) => Ok(()),
-            // The code and not the error: that may quote the request, which holds the phone and the code.
+            // Only the code of the error: its text may quote the request, which holds the phone and the login code.
             Err(error) => {
-                let code = error.as_service_error().and_then(|service| service.meta().code());
-                Err(Error::busy(format!("SNS: {}", code.unwrap_or("no answer"))))
+                let refusal = error.as_service_error().map(|service| service.meta().code().unwrap_or("no code"));
+                let text = format!("SNS: {}", refusal.unwrap_or("no answer"));
+                Err(Unsent { error: Error::busy(text), may_have_left: refusal.is_none() })
             }
         }
     }

@@ -25,6 +25,9 @@ pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> B
         ("TokenKeys", edge::auth::development::JWKS.to_owned()),
         ("TokenIssuer", crate::http::ISSUER.to_owned()),
         ("SealingKeys", edge::sealing::DEVELOPMENT_KEYS.to_owned()),
+        ("SigningKeys", edge::auth::development::SIGNING_KEYS.to_owned()),
+        ("LoginKeys", edge::login_keys::DEVELOPMENT_KEYS.to_owned()),
+        ("PhonesFile", std::env::temp_dir().join(format!("{name}-phones.jsonl")).display().to_string()),
     ];
     let queues = Queue::ALL.map(|queue| (format!("{}Queue", pascal(queue.name())), sqs.url(queue)));
     parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(queues).collect()
