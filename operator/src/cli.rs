@@ -96,6 +96,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         act: GatewayAct,
     },
+    /// Change how a store works
+    Store {
+        #[command(subcommand)]
+        act: StoreAct,
+    },
     /// Change how a product is sold
     Product {
         #[command(subcommand)]
@@ -200,13 +205,29 @@ pub(crate) struct NumbersArgs {
     pub(crate) reason: String,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreAct {
+    /// Show or change the countries that login codes are sent to
+    Countries(CountriesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CountriesArgs {
+    /// The store
+    #[arg(long, value_name = "SLUG")]
+    pub(crate) store: String,
+    /// Serve these and no others: country calling codes, as 34,351,55
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub(crate) serve: Option<Vec<String>>,
+}
+
 /// Numbers as written: single ones and runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Numbers(pub(crate) Vec<RangeInclusive<i32>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArgs {
-    /// The queue: reserve-numbers, release-numbers or settle-payment
+    /// The queue: reserve-numbers, release-numbers, settle-payment or send-login-code
     #[arg(value_parser = queue)]
     pub(crate) queue: Queue,
     /// Messages at most
