@@ -126,7 +126,7 @@ def describe() -> None:
     store = f"{api_url()}/v1/stores/{seeded['store']}"
     as_json = "-H 'Content-Type: application/json'"
     print("\nTo log in as somebody else: the message with the code is in a file.\n")
-    print(f"curl -s {store}/login-codes {as_json} -d '{{\"phone\": \"+5511900000001\"}}'")
+    print(f'curl -s {store}/login-codes {as_json} -d \'{{"phone": "+5511900000001"}}\'')
     print(f"tail -n 1 {os.path.relpath(PHONES)}")
     print(
         f"curl -s {store}/sessions {as_json}"

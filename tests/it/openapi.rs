@@ -132,8 +132,7 @@ fn every_operation_is_described() {
         let needs_token = !operation["security"].is_null();
         assert_eq!(needs_token, responses.contains_key("401"), "{name}");
         // Gateways sign what they send instead.
-        let is_buyers =
-            matches!(text("/tags/0"), "orders" | "payments") && text("/operationId") != "receive_webhook";
+        let is_buyers = matches!(text("/tags/0"), "orders" | "payments") && text("/operationId") != "receive_webhook";
         let is_sessions = matches!(text("/operationId"), "refresh_session" | "log_out");
         let scheme = if is_sessions { "refresh" } else { "buyer" };
         let named = operation["security"].as_array().into_iter().flatten().all(|one| !one[scheme].is_null());

@@ -28,8 +28,7 @@ pub const HOME: &str = "192.0.2.1";
 #[must_use]
 pub fn keys() -> Keys {
     let public = TokenKeys::from_jwks(development::JWKS, ISSUER, Stage::Local).unwrap();
-    let origin =
-        Environment::from_lookup(|name| (name == "TIRADA_ORIGIN_SECRET").then(|| ORIGIN_SECRET.to_owned()));
+    let origin = Environment::from_lookup(|name| (name == "TIRADA_ORIGIN_SECRET").then(|| ORIGIN_SECRET.to_owned()));
     Keys {
         signing: SigningKeys::from_json(development::SIGNING_KEYS, ISSUER, &public).unwrap(),
         public,

@@ -117,16 +117,12 @@ async fn a_code_stands_in_no_row_and_in_no_message() {
     assert_eq!(bodies.len(), 1);
     door.send().await;
     let code = door.phones.code(PHONE);
-    let row: String = door
-        .database
-        .owner()
-        .query_one("select row_to_json(c)::text from login_codes c", &[])
-        .await
-        .unwrap()
-        .get(0);
+    let row: String =
+        door.database.owner().query_one("select row_to_json(c)::text from login_codes c", &[]).await.unwrap().get(0);
     // Moments have six digits after the point: only whole runs of digits count.
     let runs = |text: &str| text.split(|c: char| !c.is_ascii_digit()).any(|run| run == code);
-    let moments: Vec<&str> = row.split(',').filter(|member| !member.contains("_at\"") && !member.contains("until")).collect();
+    let moments: Vec<&str> =
+        row.split(',').filter(|member| !member.contains("_at\"") && !member.contains("until")).collect();
     assert!(!runs(&moments.join(",")) && !runs(&bodies[0].replace(&asking.to_string(), "")), "{row} {bodies:?}");
     assert!(!bodies[0].contains("600000001"));
     door.database.finish().await;

@@ -51,7 +51,8 @@ async fn reuse(door: &Door, session: &Value, newest: &Value, device: &Value) {
 async fn later_reuse_ends_the_session() {
     let door = Door::open().await;
     let other = door.log_in("+34600000002").await;
-    for (case, (seconds, device)) in [(31, None), (0, Some(&other["device"])), (0, Some(&json!(null)))].iter().enumerate()
+    for (case, (seconds, device)) in
+        [(31, None), (0, Some(&other["device"])), (0, Some(&json!(null)))].iter().enumerate()
     {
         let session = door.log_in(&format!("+3460000020{case}")).await;
         let next = door.refresh(&session["refresh_token"], &session["device"]).await.json();
@@ -111,7 +112,12 @@ async fn what_is_no_refresh_token_gets_the_same_401() {
         for authorization in &bad {
             let request = ask(method, path).header("authorization", authorization);
             let answer = door.api.send(request.header("content-type", "application/json"), "{}").await;
-            assert_eq!(answer.refusal(), is(401, "unauthorized"), "{method} {}", &authorization[..authorization.len().min(50)]);
+            assert_eq!(
+                answer.refusal(),
+                is(401, "unauthorized"),
+                "{method} {}",
+                &authorization[..authorization.len().min(50)]
+            );
         }
         let answer = door.api.send(ask(method, path).header("content-type", "application/json"), "{}").await;
         assert_eq!(answer.refusal(), is(401, "unauthorized"));

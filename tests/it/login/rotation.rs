@@ -49,8 +49,10 @@ async fn signing_keys_are_rotated_without_a_401() {
         let bearer = format!("Bearer {}", token.as_str().unwrap());
         let headers = [("authorization", bearer.as_str())];
         let body = json!({ "device": session["device"] });
-        let answer =
-            door.another(keys.clone()).call(request("POST", "/v1/sessions/refresh", "192.0.2.1", &headers, &body)).await;
+        let answer = door
+            .another(keys.clone())
+            .call(request("POST", "/v1/sessions/refresh", "192.0.2.1", &headers, &body))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     };

@@ -96,10 +96,8 @@ async fn the_public_keys_are_for_everybody_and_cacheable() {
     let keys = answer.json();
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1);
     assert_eq!((&keys["keys"][0]["kid"], &keys["keys"][0]["d"]), (&json!("development"), &json!(null)));
-    let unchanged = door
-        .api
-        .send(ask("GET", "/.well-known/jwks.json").header("if-none-match", answer.header("etag")), "")
-        .await;
+    let unchanged =
+        door.api.send(ask("GET", "/.well-known/jwks.json").header("if-none-match", answer.header("etag")), "").await;
     assert_eq!(unchanged.status, 304);
     door.database.finish().await;
 }
@@ -144,7 +142,8 @@ async fn a_device_keeps_its_name_and_is_known_for_its_phone_only() {
     let device = |session: &serde_json::Value| keys.read_device(session["device"].as_str().unwrap(), now).unwrap();
     let asking = door.asking("+34600000002").await;
     door.send().await;
-    let body = json!({ "asking_session": asking, "code": door.phones.code("+34600000002"), "device": session["device"] });
+    let body =
+        json!({ "asking_session": asking, "code": door.phones.code("+34600000002"), "device": session["device"] });
     let other = door.give(&body).await.json();
     assert_eq!(device(&session).id, device(&other).id, "one device, two buyers");
     let phone = domain::login::Phone::parse(PHONE).unwrap();

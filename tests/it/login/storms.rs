@@ -52,8 +52,7 @@ async fn a_storm_over_a_hundred_phones_from_one_address() {
     let sent_before = door.phones.messages().len();
     let began = Instant::now();
     // Addresses within one /64 are one address.
-    let statuses =
-        storm(&door, |n| (format!("2001:db8:1:2::{n:x}"), format!("+346000{:05}", 1_000 + n % 100))).await;
+    let statuses = storm(&door, |n| (format!("2001:db8:1:2::{n:x}"), format!("+346000{:05}", 1_000 + n % 100))).await;
     let refilled = began.elapsed().as_secs() / CODES_PER_ADDRESS.one_per.as_secs() + 1;
     let budget = u64::from(CODES_PER_ADDRESS.messages) + refilled;
     assert_eq!(statuses.keys().copied().collect::<Vec<_>>(), [202, 429]);

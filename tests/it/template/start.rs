@@ -111,7 +111,8 @@ fn every_function_starts_on_every_stage() {
             assert_eq!(environment.optional("TIRADA_SIGNING_KEYS").is_some(), name == "login", "{name} on {stage}");
             if name == "login" {
                 config.signing_keys(&environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
-                OriginSecret::from_environment(&environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+                OriginSecret::from_environment(&environment)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
                 assert_eq!(environment.optional("TIRADA_ORIGIN_SECRET").is_some(), stage != "local");
             }
             let derives = matches!(name, "login" | "send-login-code");

@@ -55,9 +55,7 @@ impl Sender {
     pub async fn send(&self, phone: &Phone, text: &str) -> Result<(), Unsent> {
         match self {
             Self::Sns(sns) => sns.send(phone, text).await,
-            Self::Local(outbox) => {
-                outbox.append(phone, text).map_err(|error| Unsent { error, may_have_left: false })
-            }
+            Self::Local(outbox) => outbox.append(phone, text).map_err(|error| Unsent { error, may_have_left: false }),
         }
     }
 }

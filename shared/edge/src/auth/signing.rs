@@ -59,7 +59,8 @@ impl SigningKeys {
             .map_err(|_| ConfigError::invalid(VARIABLE, "must be a JWK set of private EC keys"))?;
         let mut first = None;
         for jwk in set.keys {
-            let invalid = |why: &str| ConfigError::invalid(VARIABLE, format_args!("has key {:?}, which {why}", jwk.kid));
+            let invalid =
+                |why: &str| ConfigError::invalid(VARIABLE, format_args!("has key {:?}, which {why}", jwk.kid));
             let key = jwk.key().map_err(invalid)?;
             let header = Header { kid: Some(jwk.kid.clone()), ..Header::new(Algorithm::ES256) };
             let signing = Self(Arc::new(Inner { header, key, issuer: issuer.to_owned() }));

@@ -24,7 +24,6 @@ pub async fn list_prefixes(client: &Client, tenant_id: Uuid) -> Result<Vec<Strin
 /// Not-found when there is no such store, or busy or fault from the database.
 pub async fn save_prefixes(client: &Client, tenant_id: Uuid, prefixes: &[String]) -> Result<()> {
     let sql = "update tenants set phone_prefixes = $2 where id = $1";
-    let changed =
-        client.execute_typed(sql, &[(&tenant_id, UUID), (&prefixes, TEXTS)]).await.map_err(from_postgres)?;
+    let changed = client.execute_typed(sql, &[(&tenant_id, UUID), (&prefixes, TEXTS)]).await.map_err(from_postgres)?;
     if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
 }

@@ -59,20 +59,15 @@ async fn find_replayed(
     let sql = "select tenant_id, buyer_id, generation from sessions
         where id = $1 and generation = $2 + 1 and device_id = $3 and ended_at is null and expires_at > now()
             and rotated_at > now() - make_interval(secs => $4)";
-    let params: [(&(dyn ToSql + Sync), _); 4] = [
-        (&session_id, UUID),
-        (&generation, INT4),
-        (&device_id, UUID),
-        (&REFRESH_REPLAY.as_secs_f64(), FLOAT8),
-    ];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&session_id, UUID), (&generation, INT4), (&device_id, UUID), (&REFRESH_REPLAY.as_secs_f64(), FLOAT8)];
     client.query_typed_opt(sql, &params).await.map_err(from_postgres)
 }
 
 async fn end_reused(client: &Client, session_id: Uuid, generation: i32) -> Result<()> {
     let sql = "update sessions set ended_at = now(), ended_by = 'reuse'
         where id = $1 and generation > $2 and ended_at is null";
-    let ended =
-        client.execute_typed(sql, &[(&session_id, UUID), (&generation, INT4)]).await.map_err(from_postgres)?;
+    let ended = client.execute_typed(sql, &[(&session_id, UUID), (&generation, INT4)]).await.map_err(from_postgres)?;
     if ended > 0 {
         tracing::warn!(session.id = %session_id, "an old refresh token was used again: the session has ended");
     }
