@@ -47,6 +47,19 @@ impl Default for Phones {
 }
 
 impl Phones {
+    /// Those of functions that run as processes over a database.
+    #[must_use]
+    pub fn of(database: &TestDatabase) -> Self {
+        let name = database.app_config().get_dbname().expect("a name").to_owned();
+        Self(std::env::temp_dir().join(format!("{name}-phones.jsonl")))
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.0.display().to_string()
+    }
+
     /// Who sends to them.
     #[must_use]
     pub fn sender(&self) -> Sender {
