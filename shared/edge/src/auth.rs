@@ -4,7 +4,7 @@
 //! else: not the algorithm, not a key, not an address to fetch one from. Every refusal looks the same outside.
 
 pub mod development;
-mod signing;
+pub mod signing;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use aws_lc_rs::encoding::{AsBigEndian, EcPrivateKeyBin};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use domain::{Error, Result};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{BUYER_AUDIENCE, Buyer, Claims, TokenKeys};
@@ -33,12 +35,12 @@ impl std::fmt::Debug for SigningKeys {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Jwks {
     keys: Vec<PrivateJwk>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct PrivateJwk {
     kid: String,
     kty: String,
@@ -93,6 +95,44 @@ impl SigningKeys {
     }
 }
 
+/// Puts a new key in front of a JWK set of private keys, or makes the set. Of the older ones the first stays, so that
+/// a deployment can go back.
+///
+/// # Errors
+/// [`ConfigError`]: no such set, the `kid` is in use, or there is no randomness.
+pub fn rotate(kid: &str, older: Option<&str>) -> Result<String, ConfigError> {
+    let invalid = |why: &str| ConfigError::invalid("the file", why);
+    let older: Jwks = match older {
+        Some(text) => serde_json::from_str(text).map_err(|_| invalid("must be a JWK set of private EC keys"))?,
+        None => Jwks { keys: Vec::new() },
+    };
+    if older.keys.iter().any(|jwk| jwk.kid == kid) {
+        return Err(invalid("has a key of that kid"));
+    }
+    let key = new_key(kid).ok_or_else(|| invalid("gets no key: there is no randomness"))?;
+    let keys: Vec<PrivateJwk> = std::iter::once(key).chain(older.keys.into_iter().take(1)).collect();
+    serde_json::to_string_pretty(&Jwks { keys }).map_err(|error| ConfigError::invalid("the file", error))
+}
+
+/// The public half of a JWK set of private keys: what others check tokens with.
+///
+/// # Errors
+/// [`ConfigError`]: no such set.
+pub fn public_half(private: &str) -> Result<Value, ConfigError> {
+    let set: Jwks = serde_json::from_str(private)
+        .map_err(|_| ConfigError::invalid(VARIABLE, "must be a JWK set of private EC keys"))?;
+    let public = |PrivateJwk { kid, x, y, .. }: PrivateJwk| json!({ "kid": kid, "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": x, "y": y });
+    Ok(json!({ "keys": set.keys.into_iter().map(public).collect::<Vec<_>>() }))
+}
+
+fn new_key(kid: &str) -> Option<PrivateJwk> {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).ok()?;
+    let (x, y) = pair.public_key().as_ref().get(1..)?.split_at_checked(NUMBER_BYTES)?;
+    let private: EcPrivateKeyBin<'_> = pair.private_key().as_be_bytes().ok()?;
+    let (kid, kty, crv) = (kid.to_owned(), "EC".to_owned(), "P-256".to_owned());
+    Some(PrivateJwk { kid, kty, crv, x: url_encoded(x), y: url_encoded(y), d: url_encoded(private.as_ref()) })
+}
+
 impl PrivateJwk {
     /// The key, or what is wrong with it as the end of a sentence.
     fn key(&self) -> Result<EncodingKey, &'static str> {
@@ -110,6 +150,11 @@ impl PrivateJwk {
     }
 }
 
+/// Bytes as base64url without padding.
+fn url_encoded(bytes: &[u8]) -> String {
+    aws_smithy_types::base64::encode(bytes).replace('+', "-").replace('/', "_").trim_end_matches('=').to_owned()
+}
+
 /// The bytes of base64url without padding (RFC 7515).
 fn url_decoded(text: &str) -> Option<Vec<u8>> {
     if text.contains(['+', '/', '=']) {
@@ -121,8 +166,6 @@ fn url_decoded(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
     use crate::auth::development::{JWKS, SIGNING_KEYS};
     use crate::config::Stage;
@@ -164,6 +207,30 @@ mod tests {
             assert_eq!(both.verify_buyer(Some(&format!("Bearer {token}"))), Ok(buyer), "{kid}");
             assert_eq!(jsonwebtoken::decode_header(&token).unwrap().kid.as_deref(), Some(kid));
         }
+    }
+
+    #[test]
+    fn a_rotation_makes_keys_that_sign_and_keeps_one() {
+        let first = rotate("1", None).unwrap();
+        let second = rotate("2", Some(&first)).unwrap();
+        let third = rotate("3", Some(&second)).unwrap();
+        let kids = |text: &str| -> Vec<String> {
+            let set: Value = serde_json::from_str(text).unwrap();
+            set["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            (kids(&first), kids(&second), kids(&third)),
+            (vec!["1".into()], vec!["2".into(), "1".into()], vec!["3".into(), "2".into()])
+        );
+        let public = public_half(&third).unwrap();
+        assert!(!public.to_string().contains("\"d\""), "{public}");
+        let accepted = TokenKeys::from_jwks(&public.to_string(), "tirada", Stage::Prod).unwrap();
+        assert_eq!(*accepted.published(), public);
+        let signing = SigningKeys::from_json(&third, "tirada", &accepted).unwrap();
+        let token = signing.sign_buyer(Buyer { buyer_id: Uuid::nil(), tenant_id: Uuid::nil() }, PROBE_LIVES).unwrap();
+        assert_eq!(jsonwebtoken::decode_header(&token).unwrap().kid.as_deref(), Some("3"));
+        assert!(rotate("3", Some(&third)).is_err() && rotate("4", Some("{}")).is_err());
+        assert!(public_half(JWKS).is_err());
     }
 
     #[test]
