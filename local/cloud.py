@@ -85,6 +85,7 @@ def environment() -> dict[str, str]:
             "TIRADA_OWNER_DATABASE_URL": postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE),
             "TIRADA_TOKEN_ISSUER": deploy.stack("Parameters").get("TokenIssuer", ""),
             "TIRADA_SEALING_KEYS": parameters.compact(SEALING_KEYS),
+            "TIRADA_PHONES_FILE": str(PHONES),
         }
     )
 

@@ -37,12 +37,17 @@ pub fn keys() -> Keys {
     }
 }
 
-/// Phones that show what they got, until it is dropped.
-pub struct Phones(PathBuf);
+/// Phones that show what they got.
+pub struct Phones {
+    path: PathBuf,
+    /// Whether the messages end with this.
+    is_own: bool,
+}
 
 impl Default for Phones {
     fn default() -> Self {
-        Self(std::env::temp_dir().join(format!("tirada-phones-{}.jsonl", Uuid::now_v7().simple())))
+        let path = std::env::temp_dir().join(format!("tirada-phones-{}.jsonl", Uuid::now_v7().simple()));
+        Self { path, is_own: true }
     }
 }
 
@@ -51,25 +56,31 @@ impl Phones {
     #[must_use]
     pub fn of(database: &TestDatabase) -> Self {
         let name = database.app_config().get_dbname().expect("a name").to_owned();
-        Self(std::env::temp_dir().join(format!("{name}-phones.jsonl")))
+        Self { path: std::env::temp_dir().join(format!("{name}-phones.jsonl")), is_own: true }
+    }
+
+    /// Those of functions that somebody else runs.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), is_own: false }
     }
 
     /// Where they are.
     #[must_use]
     pub fn path(&self) -> String {
-        self.0.display().to_string()
+        self.path.display().to_string()
     }
 
     /// Who sends to them.
     #[must_use]
     pub fn sender(&self) -> Sender {
-        Sender::local(&self.0)
+        Sender::local(&self.path)
     }
 
     /// Phone and text of every message, oldest first.
     #[must_use]
     pub fn messages(&self) -> Vec<(String, String)> {
-        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
         let member = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.map(|line| (member(&line, "phone"), member(&line, "text"))).collect()
@@ -85,7 +96,9 @@ impl Phones {
 
 impl Drop for Phones {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if self.is_own {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
