@@ -31,7 +31,7 @@ def storm(seeds: str) -> int:
 def everything() -> int:
     """Every scenario, and the middle storm of the full run."""
     return with_postgres(
-        lambda: run(["--", "--skip", "storm::"]) or run_storm("middle", MIDDLE_SEEDS)
+        lambda: run(["--", "--skip", "storm::"]) or run_storm("middle", MIDDLE_SEEDS, at_once=True)
     )
 
 
@@ -46,9 +46,14 @@ def with_postgres(work: Callable[[], int]) -> int:
             postgres.stop(postgres.TEST)
 
 
-def run_storm(form: str, seeds: int) -> int:
-    """Shows what each storm was. On the tests' Postgres, which is there."""
-    shown = ["--no-capture"] if shutil.which("cargo-nextest") else ["--", "--nocapture"]
+def run_storm(form: str, seeds: int, *, at_once: bool = False) -> int:
+    """Shows what each storm was: while it rages, or afterwards if orders and payments storm at once.
+
+    On the tests' Postgres, which is there.
+    """
+    shown = ["--", "--nocapture"]
+    if shutil.which("cargo-nextest"):
+        shown = ["--success-output=immediate"] if at_once else ["--no-capture"]
     return run([f"storm::{form}", *shown], {"TIRADA_STORM_SEEDS": str(seeds)})
 
 

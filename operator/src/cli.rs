@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::numbers::parse_numbers;
 
 pub(crate) use money::{
-    CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs,
+    CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs, RetryArgs,
 };
 
 const EXIT_CODES: &str = "\
@@ -134,11 +134,29 @@ pub(crate) enum Command {
     ///
     /// Depths of the queues themselves are shown where their URLs are in the environment (see `redrive`).
     Queues,
+    /// What the auditor found
+    Finding {
+        #[command(subcommand)]
+        act: FindingAct,
+    },
     /// Move messages from a queue's DLQ back to the queue
     ///
     /// Each message is sent, then deleted: what is interrupted in between is sent twice, which workers tolerate. Run it
     /// again as often as you like.
     Redrive(RedriveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FindingAct {
+    /// Close an open finding that you have dealt with; `queues` lists them
+    Close {
+        /// The finding
+        #[arg(value_name = "ID")]
+        finding: Uuid,
+        /// What was done about it; kept with the finding
+        #[arg(long, value_name = "TEXT", value_parser = reason)]
+        reason: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

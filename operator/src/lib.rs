@@ -28,7 +28,7 @@ pub use cli::Cli;
 pub use failure::Failure;
 pub use output::Output;
 
-use cli::Command;
+use cli::{Command, FindingAct};
 use confirm::Confirm;
 use edge::Environment;
 use store::{Client, Database, Settings};
@@ -57,6 +57,9 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
         Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,
         Command::Payments { order } => money::show(&client().await?, order).await,
         Command::Queues => queues::show(&client().await?, environment).await,
+        Command::Finding { act: FindingAct::Close { finding, reason } } => {
+            queues::close_finding(&client().await?, finding, &reason).await
+        }
         Command::Redrive(args) => redrive::redrive(args, environment).await,
     }
 }

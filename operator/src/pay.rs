@@ -65,6 +65,9 @@ async fn begin(database: &Database, id: Uuid, order: &Payable) -> Result<Started
         Error::Rejected(Reason::HoldExpired) => {
             Failure::refused(format!("order {id} holds its numbers no longer, or only for seconds: it cannot be paid"))
         }
+        Error::Rejected(Reason::TooManyAttempts) => {
+            Failure::refused(format!("order {id} has been tried to be paid too often"))
+        }
         Error::Rejected(Reason::MethodUnavailable) => Failure::refused(format!(
             "its product {} does not list the gateway manual (`tirada product payments`)",
             order.product_id

@@ -4,8 +4,9 @@ use domain::messages::Queue;
 use edge::Environment;
 use serde_json::{Value, json};
 use store::Client;
-use store::findings::{OpenFinding, count_open, list_open};
+use store::findings::{OpenFinding, close, count_open, list_open};
 use store::health::{OutboxHealth, QUEUED_COUNT_MAX, QueueHealth, list_outbox, list_queues};
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::output::{Output, age, instant, or_dash, table};
@@ -43,6 +44,14 @@ pub(crate) async fn show(client: &Client, environment: &Environment) -> Result<O
         "findings": {"open": findings_open, "oldest": findings.iter().map(finding_json).collect::<Vec<_>>()},
     });
     Ok(Output::new(text, json))
+}
+
+/// `tirada finding close`
+pub(crate) async fn close_finding(client: &Client, id: Uuid, reason: &str) -> Result<Output, Failure> {
+    if !close(client, id, reason).await? {
+        return Err(Failure::refused(format!("there is no open finding {id}")));
+    }
+    Ok(Output::new(format!("finding {id} is closed ({reason})"), json!({"finding": id, "reason": reason})))
 }
 
 async fn depths(environment: &Environment) -> Result<Vec<Depths>, Failure> {
@@ -117,16 +126,16 @@ fn findings_text(open: i64, findings: &[OpenFinding]) -> String {
         return "findings open: 0".into();
     }
     let row = |finding: &OpenFinding| {
-        let OpenFinding { product_id, chunk, invariant, detail, found_at } = finding;
-        [instant(*found_at), product_id.to_string(), invariant.clone(), or_dash(*chunk), detail.clone()]
+        let OpenFinding { id, product_id, chunk, invariant, detail, found_at } = finding;
+        [id.to_string(), instant(*found_at), product_id.to_string(), invariant.clone(), or_dash(*chunk), detail.clone()]
     };
     let rows = findings.iter().map(row).collect();
-    format!("findings open: {open}\n{}", table(["FOUND", "PRODUCT", "INVARIANT", "CHUNK", "FINDING"], rows))
+    format!("findings open: {open}\n{}", table(["ID", "FOUND", "PRODUCT", "INVARIANT", "CHUNK", "FINDING"], rows))
 }
 
 fn finding_json(finding: &OpenFinding) -> Value {
     json!({
-        "product": finding.product_id, "chunk": finding.chunk, "invariant": finding.invariant,
+        "id": finding.id, "product": finding.product_id, "chunk": finding.chunk, "invariant": finding.invariant,
         "detail": finding.detail, "found_at": instant(finding.found_at),
     })
 }

@@ -10,11 +10,12 @@ use store::Client;
 use store::catalog::{Product, find_availability};
 use store::orders::Order;
 use store::payments::{
-    Refund, RefundRequest, find_attempt, find_refund, list_refundable, request_refund, retry_refund,
+    Refund, RefundRequest, find_attempt, find_refund, list_failed, list_refundable, request_refund, retry_refund,
+    withdraw,
 };
 use uuid::Uuid;
 
-use crate::cli::{RefundAct, RefundAllArgs, RefundArgs};
+use crate::cli::{RefundAct, RefundAllArgs, RefundArgs, RetryArgs};
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::history::list;
@@ -32,7 +33,9 @@ pub(crate) async fn refund(client: &mut Client, act: RefundAct, confirm: Confirm
     match act {
         RefundAct::Order(args) => one(client, args, confirm).await,
         RefundAct::All(args) => all(client, args, confirm).await,
-        RefundAct::Retry { refund } => retry(client, refund).await,
+        RefundAct::Retry(RetryArgs { refund: Some(id), .. }) => retry(client, id).await,
+        RefundAct::Retry(RetryArgs { product: Some(id), .. }) => retry_all(client, id, confirm).await,
+        RefundAct::Retry(_) => Err(Failure::usage("name a refund or a product")),
     }
 }
 
@@ -44,6 +47,9 @@ async fn one(client: &mut Client, args: RefundArgs, confirm: Confirm) -> Result<
     let numbers: Option<Vec<i32>> = numbers.map(|numbers| numbers.0.into_iter().flatten().collect());
     let what = numbers.as_ref().map_or_else(|| "all that is left".into(), |some| list(some, order.padding));
     confirm.ask(&format!("This gives the money of order {id} back and its numbers to stock: {what}."))?;
+    if order.total_minor == Some(0) {
+        return take_back(client, &order, numbers.as_deref(), &reason).await;
+    }
     let request = RefundRequest {
         tenant_id: order.tenant_id,
         order_id: id,
@@ -59,6 +65,18 @@ async fn one(client: &mut Client, args: RefundArgs, confirm: Confirm) -> Result<
     Ok(Output::new(text, in_json(&made, by_hand)))
 }
 
+/// Numbers of an order that cost nothing.
+async fn take_back(
+    client: &mut Client,
+    order: &Order,
+    numbers: Option<&[i32]>,
+    reason: &str,
+) -> Result<Output, Failure> {
+    let taken = withdraw(client, order.tenant_id, order.id, numbers).await.map_err(|error| explain(error, order))?;
+    let text = format!("order {} cost nothing; back in stock: {} ({reason})", order.id, list(&taken, order.padding));
+    Ok(Output::new(text, json!({"order": order.id, "amount_minor": 0, "numbers": taken, "reason": reason})))
+}
+
 fn explain(error: Error, order: &Order) -> Failure {
     let id = order.id;
     match error {
@@ -66,6 +84,9 @@ fn explain(error: Error, order: &Order) -> Failure {
             "order {id} is {} and has no payment that could go back; nothing was changed",
             order.state.word()
         )),
+        Error::Rejected(Reason::ReservingHalted) => {
+            Failure::refused(format!("reserving is halted for product {}; nothing was changed", order.product_id))
+        }
         Error::Rejected(Reason::NumbersTaken) => Failure::refused(format!(
             "only numbers that order {id} still has can be refunded, of {}; nothing was changed",
             list(&order.numbers, order.padding)
@@ -84,6 +105,31 @@ async fn retry(client: &mut Client, id: Uuid) -> Result<Output, Failure> {
     let by_hand = is_by_hand(client, &again).await?;
     let text = format!("refund {} in place of {id}\n{}", again.id, next(by_hand));
     Ok(Output::new(text, in_json(&again, by_hand)))
+}
+
+/// Every failed refund of a product, once each. One that fails again is for the next run.
+async fn retry_all(client: &mut Client, id: Uuid, confirm: Confirm) -> Result<Output, Failure> {
+    let product = require(client, id).await?;
+    let name = &product.described.name;
+    confirm.ask(&format!("This tries every failed refund of {name:?} again."))?;
+    let mut run = Run::default();
+    let mut after = None;
+    while run.failed.len() < FAILURES_MAX {
+        let page = list_failed(client, id, after).await?;
+        after = page.last().map(|(refund, _)| *refund);
+        if after.is_none() {
+            break;
+        }
+        for (refund_id, order_id) in page {
+            let again = retry_refund(client, order_id, refund_id).await;
+            count(client, order_id, again, &mut run).await?;
+            if run.failed.len() >= FAILURES_MAX {
+                break;
+            }
+        }
+        eprintln!("{} refunds so far", run.orders);
+    }
+    Ok(report(&product, &run, "tried again"))
 }
 
 /// Nobody moves cash but staff.
@@ -150,7 +196,12 @@ async fn add(
     let tenant_id = product.described.tenant_id;
     let refund_id = refund_id(order_id, reason);
     let request = RefundRequest { tenant_id, order_id, numbers: None, note: reason, refund_id };
-    match request_refund(client, &request).await {
+    let made = request_refund(client, &request).await;
+    count(client, order_id, made, run).await
+}
+
+async fn count(client: &Client, order_id: Uuid, made: domain::Result<Refund>, run: &mut Run) -> Result<(), Failure> {
+    match made {
         Ok(made) => {
             run.orders += 1;
             run.amount_minor += made.amount_minor;

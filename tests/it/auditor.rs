@@ -2,7 +2,9 @@
 
 use tests::auditor::{Expect, findings};
 use tests::chain::Chain;
+use tests::look::change;
 use tests::seed::{self, buyers, exact, product, quick, store};
+use tests::till::{Policy, Till};
 use tests::{TestDatabase, randomness};
 
 const TABLES: [&str; 8] =
@@ -123,4 +125,33 @@ async fn a_number_that_was_sold_twice_is_found() {
         .await
         .unwrap();
     database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_continuous_audit_goes_through_the_money_of_all_orders_and_tells_what_is_wrong_once() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &exact(&[1, 2])).await;
+    let attempt = till.open_payment(&buyer, order, "first", "card").await;
+    till.gateway.pay(attempt).unwrap();
+    till.settle().await;
+    let client = till.database.app_client().await;
+    let audited = async || {
+        let seen = store::audit::money_pass(&client).await.unwrap();
+        (seen, store::findings::count_open(&client).await.unwrap())
+    };
+    assert_eq!(audited().await, (1, 0));
+    let wrong = "update payment_attempts set captured_minor = captured_minor - 250";
+    change(&till.database, wrong, 1).await;
+    assert_eq!((audited().await, audited().await), ((1, 1), (1, 1)));
+    let open = store::findings::list_open(&client, None, 10).await.unwrap();
+    assert!(open[0].invariant == "I4" && open[0].detail.contains(&order.to_string()), "{open:?}");
+    change(&till.database, "update audit_findings set resolved_at = now()", 1).await;
+    // What is on its way is not wrong yet.
+    change(&till.database, "update payment_attempts set captured_minor = captured_minor + 250", 1).await;
+    let asked = "insert into refunds (id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, key_of)
+        select gen_random_uuid(), tenant_id, order_id, id, 250, '{1}', 'staff', gen_random_uuid() from payment_attempts";
+    change(&till.database, asked, 1).await;
+    assert_eq!(audited().await, (1, 0));
+    till.database.finish_under_way().await;
 }

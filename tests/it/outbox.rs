@@ -138,3 +138,22 @@ async fn the_next_insert_acknowledges_what_was_published_and_waits_for_nobody() 
     assert_eq!(count(&database, ROWS).await, 2);
     database.finish_under_way().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_for_a_queue_of_a_newer_version_is_left_to_it() {
+    let database = TestDatabase::new().await;
+    let (client, product) = fresh(&database).await;
+    let known = order(&client, &product, buyers(1)[0], &exact(&[1])).await;
+    let unknown = order(&client, &product, buyers(1)[0], &exact(&[2])).await;
+    // A newer version has widened it.
+    let widened = "alter table outbox drop constraint outbox_queue_known";
+    database.owner().batch_execute(widened).await.unwrap();
+    let renamed = format!("update outbox set queue = 'tell-tales' where order_id = '{unknown}'");
+    change(&database, &renamed, 1).await;
+    make_due(&database).await;
+    let claimed = claim(&client).await.unwrap();
+    assert_eq!(claimed.iter().map(|owed| owed.message.order_id).collect::<Vec<_>>(), [known]);
+    assert_eq!(count(&database, "select count(*) from outbox where queue = 'tell-tales' and attempts = 0").await, 1);
+    change(&database, "update outbox set queue = 'reserve-numbers' where queue = 'tell-tales'", 1).await;
+    database.finish_under_way().await;
+}

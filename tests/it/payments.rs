@@ -7,6 +7,7 @@ mod fairness;
 mod late;
 mod pay;
 mod refunds;
+mod strange;
 mod unanswered;
 mod webhook;
 

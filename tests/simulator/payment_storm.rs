@@ -30,11 +30,8 @@ struct Form {
 }
 
 const SHORT: Form = Form { orders: 100, orders_per_s: 20.0, numbers: 600, drain: Duration::from_secs(120) };
-const MIDDLE: Form = Form { orders: 300, orders_per_s: 20.0, numbers: 1_800, drain: Duration::from_secs(240) };
+const MIDDLE: Form = Form { orders: 200, orders_per_s: 20.0, numbers: 1_200, drain: Duration::from_secs(240) };
 const LONG: Form = Form { orders: 2_000, orders_per_s: 20.0, numbers: 12_000, drain: Duration::from_secs(900) };
-
-/// Storms of the middle length at most: each waits for real holds, a minute and more.
-const MIDDLE_MAX: usize = 1;
 
 /// Where functions may be killed, and how often relative to each other.
 const FAILPOINTS: [Failpoint; 20] = [
@@ -70,24 +67,26 @@ const HELD: &str = "select count(*) from orders where state in ('queued', 'reser
 
 #[tokio::test(flavor = "multi_thread")]
 async fn short() {
-    repeat(usize::MAX, |seed| storm(SHORT, seed)).await;
+    repeat(|seed| storm(SHORT, seed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn middle() {
-    repeat(MIDDLE_MAX, |seed| storm(MIDDLE, seed)).await;
+    repeat(|seed| storm(MIDDLE, seed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long() {
-    repeat(usize::MAX, |seed| storm(LONG, seed)).await;
+    repeat(|seed| storm(LONG, seed)).await;
 }
 
 async fn storm(form: Form, seed: u64) {
     let setup = Setup { scale: 30.0, duplicates: 0.02, seed: Some(seed), ..Setup::default() };
     let world = Arc::new(World::start(setup).await);
     let mut products = Vec::new();
-    for (share, capture, late_money) in [(3, "automatic", "retake"), (1, "manual", "refund")] {
+    for (share, capture, late_money) in
+        [(2, "automatic", "retake"), (1, "manual", "refund"), (1, "automatic", "substitute")]
+    {
         let policy = Policy { capture, late_money, ..Policy::default() };
         let hold = i32::try_from(HOLD.as_secs()).expect("a short time");
         products.push(world.sell(form.numbers * share / 4, policy, |product| product.hold_seconds(hold)).await);

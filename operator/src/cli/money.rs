@@ -75,17 +75,26 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RefundAct {
     /// Give back the money of a paid order, or of some of its numbers; they return to stock
+    ///
+    /// Of one that cost nothing the numbers are taken back, at once.
     Order(RefundArgs),
     /// Give back the money of every paid order of a product
     ///
     /// Each order is a transaction of its own. Run it again as often as you like: what goes back already is left alone.
     All(RefundAllArgs),
-    /// Try a failed refund again
-    Retry {
-        /// The refund
-        #[arg(value_name = "ID")]
-        refund: Uuid,
-    },
+    /// Try a failed refund again, or all of a product's that nobody has tried again
+    Retry(RetryArgs),
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct RetryArgs {
+    /// The refund
+    #[arg(value_name = "ID")]
+    pub(crate) refund: Option<Uuid>,
+    /// All failed ones of this product
+    #[arg(long, value_name = "ID")]
+    pub(crate) product: Option<Uuid>,
 }
 
 #[derive(Debug, Args)]
@@ -187,12 +196,15 @@ mod tests {
             format!("refund order {id} --numbers 7,77 --reason x"),
             format!("refund all --product {id} --reason x --yes"),
             format!("refund retry {id}"),
+            format!("refund retry --product {id}"),
             format!("pay {id} --reason x"),
         ] {
             assert!(parse(&good).is_ok(), "{good}");
         }
         for bad in [
             format!("refund order {id}"),
+            "refund retry".to_owned(),
+            format!("refund retry {id} --product {id}"),
             format!("refund order {id} --numbers x --reason x"),
             "refund all --reason x".to_owned(),
             format!("pay {id}"),

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod refunds;
+mod silence;
 mod steps;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use store::Database;
 use uuid::Uuid;
 
 use accounts::Accounts;
+use silence::Silences;
 pub use steps::Asked;
 
 /// Asks the gateways of all stores.
@@ -26,13 +28,14 @@ pub struct Cashier {
     database: Database,
     gateways: Gateways,
     accounts: Arc<Accounts>,
+    silences: Arc<Silences>,
 }
 
 impl Cashier {
     /// A cashier that has not asked anybody yet.
     #[must_use]
     pub fn new(database: Database, gateways: Gateways, keys: SealingKeys) -> Self {
-        Self { database, gateways, accounts: Arc::new(Accounts::new(keys)) }
+        Self { database, gateways, accounts: Arc::new(Accounts::new(keys)), silences: Arc::default() }
     }
 
     /// A cashier as configured: TIRADA_SEALING_KEYS, and where gateways are if not at their public addresses. The

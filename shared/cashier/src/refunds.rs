@@ -7,6 +7,7 @@ use gateways::{Failure, NewRefund, PaymentGateway};
 use store::payments::{Attempt, Refund, RefundAnswer, note_refund_asked, record_refund, renew_refund_key};
 
 use crate::Cashier;
+use crate::steps::Freshness;
 
 impl Cashier {
     /// Makes a refund that the gateway has not accepted yet, or looks at one that it has.
@@ -19,7 +20,13 @@ impl Cashier {
         };
         let client = self.client(attempt.tenant_id, attempt.gateway).await?;
         if refund.state == RefundState::Pending {
-            self.bring(attempt, client.fetch(payment_id).await).await?;
+            if let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await {
+                self.bring(attempt, fetched, Freshness::Now).await?;
+            }
+            return Ok(());
+        }
+        let account = (attempt.tenant_id, attempt.gateway);
+        if self.silences.is_left_alone(account) {
             return Ok(());
         }
         let key = key(refund.tenant_id, refund.order_id, "refund", &format!("{}/{}", refund.key_of, refund.key_number));
@@ -31,7 +38,11 @@ impl Cashier {
         };
         note_refund_asked(&*self.database.client().await?, refund).await?;
         fail::fail_point!("refund.before_call");
+        let question = self.silences.ask(account);
         let made = client.refund(payment_id, &new).await;
+        if !matches!(made, Err(Failure::Unknown(_))) {
+            question.answered();
+        }
         fail::fail_point!("refund.after_call");
         match made {
             Ok(observed) => self.write_refund(refund, RefundAnswer::Observed(&observed)).await,
@@ -56,7 +67,7 @@ impl Cashier {
         tracing::error!(refund.id = %refund.id, error.message = %failure, "a gateway refuses a refund");
         match client.fetch(payment_id).await {
             Ok(observed) => {
-                self.bring(attempt, Ok(observed.clone())).await?;
+                self.bring(attempt, Ok(observed.clone()), Freshness::Now).await?;
                 // Has no effect if the list had it.
                 let code = match failure {
                     Failure::Refused { code, .. } | Failure::Declined { code } => code.as_str(),
@@ -64,7 +75,7 @@ impl Cashier {
                 };
                 self.write_refund(refund, RefundAnswer::Refused(code)).await?;
                 // What was given back elsewhere fits only now that this one has failed.
-                self.bring(attempt, Ok(observed)).await.map(drop)
+                self.bring(attempt, Ok(observed), Freshness::Now).await.map(drop)
             }
             Err(Failure::NotFound) => self.write_refund(refund, RefundAnswer::Refused("not-found")).await,
             Err(_) => Ok(()),
@@ -83,7 +94,7 @@ impl Cashier {
         let looked = client.fetch(payment_id).await;
         let listed = looked.as_ref().is_ok_and(|seen| seen.refunds.iter().any(|r| r.refund_id == Some(refund.id)));
         let is_told = looked.is_ok();
-        self.bring(attempt, looked).await?;
+        self.bring(attempt, looked, Freshness::Now).await?;
         if is_told && !listed && refund.asked >= REFUND_KEY_ASKED_MAX {
             renew_refund_key(&*self.database.client().await?, refund).await?;
         }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use domain::payments::{AttemptState, Gateway, Step, Use, key};
+use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR, UNANSWERED_FOR_MAX};
+use domain::payments::{AttemptState, Gateway, Observed, Step, Use, key};
 use domain::{Error, Result};
 use edge::metrics::{self, Metric, Unit};
 use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
@@ -11,11 +12,17 @@ use uuid::Uuid;
 
 use crate::Cashier;
 
-/// Payments that were made before their attempt was recorded do not exist, but clocks differ.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
-
 /// Age up to which an attempt cannot have been asked for before.
 const JUST_RECORDED: Duration = Duration::from_millis(500);
+
+/// What an answer about a payment shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// How it is now.
+    Now,
+    /// How it is, or was when the same key was sent first.
+    MayBeKept,
+}
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,21 +55,29 @@ impl Cashier {
             Err(Error::Busy(busy)) => return Err(Error::Busy(busy)),
             Err(error) => return self.without_account(step, attempt, &error).await,
         };
+        let account = (attempt.tenant_id, attempt.gateway);
+        if self.silences.is_left_alone(account) {
+            return Ok(Asked::Unanswered);
+        }
+        let question = self.silences.ask(account);
         let asked = match (step, attempt.payment_id.as_deref()) {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
             (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_of(attempt, "void")).await {
-                Err(Failure::NotFound) => self.find(&client, attempt).await,
-                voided => self.bring(attempt, voided).await,
+                Err(Failure::NotFound) => self.find(&client, attempt, description).await,
+                voided => self.bring(attempt, voided, Freshness::MayBeKept).await,
             },
             (Step::Fetch, Some(payment_id)) => match client.fetch(payment_id).await {
                 // Known once and unknown now: another account, perhaps. By our reference, before anybody waits for ever.
-                Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt).await,
-                fetched => self.bring(attempt, fetched).await,
+                Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt, description).await,
+                fetched => self.bring(attempt, fetched, Freshness::Now).await,
             },
-            _ => self.find(&client, attempt).await,
+            _ => self.find(&client, attempt, description).await,
         };
         count(asked.as_ref().ok());
+        if asked.as_ref().is_ok_and(|asked| *asked != Asked::Unanswered) {
+            question.answered();
+        }
         asked
     }
 
@@ -77,20 +92,7 @@ impl Cashier {
 
     async fn create(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
         let key = key_of(attempt, "create");
-        let new = NewPayment {
-            attempt_id: attempt.id,
-            order_id: attempt.order_id,
-            tenant_id: attempt.tenant_id,
-            key: &key,
-            amount_minor: attempt.amount_minor,
-            currency: &attempt.currency,
-            method: attempt.method,
-            capture: attempt.capture,
-            expires_at: attempt.expires_at,
-            description,
-            return_url: attempt.return_url.as_deref(),
-            payer_email: None,
-        };
+        let new = new_payment(attempt, &key, description);
         fail::fail_point!("payment.before_create");
         let mut created = client.create(&new).await;
         fail::fail_point!("payment.after_create");
@@ -105,7 +107,7 @@ impl Cashier {
             // A try before this one may have been heard: a refusal of this one says nothing about it.
             Err(failure @ (Failure::Refused { .. } | Failure::NotFound)) if attempt.age > JUST_RECORDED => {
                 tracing::error!(attempt.id = %attempt.id, error.message = %failure, "a gateway refuses to make a payment again");
-                self.find(client, attempt).await
+                self.find(client, attempt, description).await
             }
             // Understood and not made: there is nothing there that could be paid.
             Err(failure @ (Failure::Refused { .. } | Failure::NotFound)) => {
@@ -124,10 +126,29 @@ impl Cashier {
 
     /// By our reference. Definitely not found means that nobody will ever pay it, unless a request of ours is still
     /// under way; whatever that brings is late money.
-    async fn find(&self, client: &GatewayClient, attempt: &Attempt) -> Result<Asked> {
+    async fn find(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
         match client.find(attempt.id, attempt.created_at - CLOCKS_DIFFER).await {
             Ok(Some(observed)) => self.write(attempt, Answer::Observed(&observed)).await,
             Ok(None) => self.write(attempt, Answer::Unknown).await,
+            Err(Failure::TooMany) if attempt.age < KEY_KEPT_FOR => self.replay(client, attempt, description).await,
+            Err(failure) => Ok(unanswered(attempt, &failure)),
+        }
+    }
+
+    /// Too many to look through: the same request under the same key gets the payment that it made, if it did, and
+    /// else makes one that can be closed. A refusal means that none was made, for what is kept under a key is given
+    /// again before anything is checked. If even that says nothing, because an error is kept there, the attempt is given
+    /// up after a while: nobody was ever told how to pay it.
+    async fn replay(&self, client: &GatewayClient, attempt: &Attempt, description: &str) -> Result<Asked> {
+        let key = key_of(attempt, "create");
+        match client.create(&new_payment(attempt, &key, description)).await {
+            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
+            Err(Failure::Refused { status: 400 | 404, .. }) => self.write(attempt, Answer::Unknown).await,
+            Err(failure) if attempt.age >= UNANSWERED_FOR_MAX => {
+                tracing::error!(attempt.id = %attempt.id, error.message = %failure, "given up without an answer");
+                self.write(attempt, Answer::Unknown).await
+            }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -140,7 +161,7 @@ impl Cashier {
             Err(failure @ Failure::Unknown(_)) => Ok(unanswered(attempt, &failure)),
             Err(failure) => {
                 tracing::warn!(attempt.id = %attempt.id, error.message = %failure, "not captured");
-                self.bring(attempt, client.fetch(payment_id).await).await
+                self.bring(attempt, client.fetch(payment_id).await, Freshness::Now).await
             }
         }
     }
@@ -151,10 +172,32 @@ impl Cashier {
     /// As [`Cashier::take`].
     pub async fn hear(&self, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
         let client = self.client(attempt.tenant_id, attempt.gateway).await?;
-        match client.fetch(payment_id).await {
+        let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await else {
+            return Ok(Asked::Unanswered);
+        };
+        match fetched {
             Err(Failure::NotFound) => Ok(Asked::NotThere),
-            fetched => self.bring(attempt, fetched).await,
+            fetched => self.bring(attempt, fetched, Freshness::Now).await,
         }
+    }
+
+    /// How a payment is; none when its account is left alone now.
+    pub(crate) async fn fetch(
+        &self,
+        client: &GatewayClient,
+        tenant_id: Uuid,
+        payment_id: &str,
+    ) -> Option<std::result::Result<Observed, Failure>> {
+        let account = (tenant_id, client.gateway());
+        if self.silences.is_left_alone(account) {
+            return None;
+        }
+        let question = self.silences.ask(account);
+        let fetched = client.fetch(payment_id).await;
+        if !matches!(fetched, Err(Failure::Unknown(_))) {
+            question.answered();
+        }
+        Some(fetched)
     }
 
     /// Decides about an attempt from the rows, without asking anybody.
@@ -172,7 +215,8 @@ impl Cashier {
     /// Busy or fault from the database.
     pub async fn reference(&self, tenant_id: Uuid, gateway: Gateway, payment_id: &str) -> Result<Option<Option<Uuid>>> {
         let client = self.client(tenant_id, gateway).await?;
-        match client.fetch(payment_id).await {
+        let Some(fetched) = self.fetch(&client, tenant_id, payment_id).await else { return Ok(None) };
+        match fetched {
             Ok(observed) => Ok(Some(observed.attempt_id)),
             Err(Failure::NotFound) => Ok(Some(None)),
             Err(failure) => {
@@ -186,14 +230,22 @@ impl Cashier {
     pub(crate) async fn bring(
         &self,
         attempt: &Attempt,
-        answer: std::result::Result<domain::payments::Observed, Failure>,
+        answer: std::result::Result<Observed, Failure>,
+        freshness: Freshness,
     ) -> Result<Asked> {
         match answer {
             Ok(observed) if observed.attempt_id.is_some_and(|id| id != attempt.id) => {
                 tracing::error!(attempt.id = %attempt.id, "the gateway's payment names another attempt");
                 Ok(Asked::NotThere)
             }
-            Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
+            Ok(observed) => {
+                let answer = match freshness {
+                    // It was read before it was asked about.
+                    Freshness::Now => Answer::Looked(&observed, attempt.read_at()),
+                    Freshness::MayBeKept => Answer::Observed(&observed),
+                };
+                self.write(attempt, answer).await
+            }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -204,7 +256,7 @@ impl Cashier {
             record(&mut client, attempt.id, answer).await?
         };
         meter(attempt, &now, answer);
-        if let Answer::Observed(observed) = answer
+        if let Some(observed) = answer.observed()
             && observed.state.is_open()
             && !now.state.is_open()
         {
@@ -229,7 +281,7 @@ impl Cashier {
 
 /// What changed, for metrics.
 fn meter(before: &Attempt, now: &Attempt, answer: Answer<'_>) {
-    if let Answer::Observed(observed) = answer
+    if let Some(observed) = answer.observed()
         && observed.state.rank() < before.state.rank()
     {
         metrics::count("payment_answers_out_of_order", &[]);
@@ -247,6 +299,24 @@ fn meter(before: &Attempt, now: &Attempt, answer: Answer<'_>) {
 fn unanswered(attempt: &Attempt, failure: &Failure) -> Asked {
     tracing::warn!(attempt.id = %attempt.id, gateway = attempt.gateway.word(), error.message = %failure, "no answer about a payment");
     Asked::Unanswered
+}
+
+/// The same for every try, because everything comes from the recorded attempt.
+fn new_payment<'a>(attempt: &'a Attempt, key: &'a str, description: &'a str) -> NewPayment<'a> {
+    NewPayment {
+        attempt_id: attempt.id,
+        order_id: attempt.order_id,
+        tenant_id: attempt.tenant_id,
+        key,
+        amount_minor: attempt.amount_minor,
+        currency: &attempt.currency,
+        method: attempt.method,
+        capture: attempt.capture,
+        expires_at: attempt.expires_at,
+        description,
+        return_url: attempt.return_url.as_deref(),
+        payer_email: None,
+    }
 }
 
 /// The same for every try of the same thing, so that it is done once.

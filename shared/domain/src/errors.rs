@@ -153,6 +153,8 @@ reasons! {
     TooManyRequests = "too-many-requests", "Too many requests";
     /// The store sends no codes to phones of that country.
     CountryNotServed = "country-not-served", "The store does not serve phones of that country";
+    /// The payment under this key has ended unpaid. Another needs another key.
+    PaymentEnded = "payment-ended", "That payment has ended; pay again with another Idempotency-Key";
     /// The gateway takes no payment from us.
     GatewayUnavailable = "gateway-unavailable", "The payment gateway does not work at the moment";
     /// A webhook whose signature is missing, wrong or old.

@@ -145,14 +145,24 @@ pub const ROWS_PER_PRUNE_MAX: i64 = 5_000;
 /// What must be left of a hold for a payment to be started: longer than a gateway is given to answer.
 pub const PAYMENT_MARGIN: Duration = Duration::from_secs(10);
 
-/// Attempts to pay one order. More would only test cards.
+/// Attempts of a buyer to pay one order. More would only test cards.
 pub const ATTEMPTS_PER_ORDER_MAX: i16 = 20;
+
+/// Attempts to pay one order with those that staff book after the buyer has used up his.
+pub const ATTEMPTS_PER_ORDER_WITH_STAFF_MAX: i16 = 40;
 
 /// How long the request that made an attempt may take before others ask the gateway about it.
 pub const CREATE_UNANSWERED_FOR: Duration = Duration::from_secs(30);
 
+/// Age from which an attempt that nobody was told how to pay is given up, if its gateway can neither find it nor say
+/// what it keeps under its key.
+pub const UNANSWERED_FOR_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// How long a gateway surely remembers an idempotency key. Stripe prunes them after 24 h.
 pub const KEY_KEPT_FOR: Duration = Duration::from_secs(20 * 3_600);
+
+/// By how much a gateway's clock may differ from the database's.
+pub const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
 
 /// First wait until an open attempt, or a refund under way, is looked at although nobody told us anything.
 pub const LOOK_AFTER: Duration = Duration::from_secs(30);
@@ -179,6 +189,12 @@ pub const REFUND_KEY_AGE: Duration = Duration::from_secs(900);
 /// Attempts, refunds or events that one pass of the reconciler owes a look.
 pub const LOOKS_PER_PASS_MAX: i64 = 500;
 
+/// Such passes of one run, while there is more to do.
+pub const LOOK_PASSES_MAX: usize = 10;
+
+/// Orders whose money one pass of the auditor compares.
+pub const ORDERS_PER_AUDIT_PASS: i64 = 2_000;
+
 /// How long an event may stay unprocessed before its message is owed again.
 pub const INBOX_GRACE: Duration = Duration::from_secs(30);
 
@@ -190,6 +206,12 @@ pub const SETTLED_AT_ONCE: usize = 5;
 
 /// What a request gives a gateway to answer. Less than `REQUEST_BUDGET`, so that the buyer is told what is known.
 pub const GATEWAY_BUDGET: Duration = Duration::from_secs(6);
+
+/// Slow questions without an answer, one after the other, after which an account is left alone.
+pub const SILENCES_MAX: u32 = 3;
+
+/// For how long.
+pub const LEFT_ALONE_FOR: Duration = Duration::from_secs(10);
 
 /// How long opened credentials are kept in memory, and of how many stores.
 pub const ACCOUNTS_REMEMBERED_FOR: Duration = Duration::from_secs(60);

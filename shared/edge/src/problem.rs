@@ -193,6 +193,7 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         | R::NumbersTaken
         | R::TooManyOpenOrders
         | R::WrongState
+        | R::PaymentEnded
         | R::HoldExpired
         | R::TooManyAttempts
         | R::QueuedTooLong

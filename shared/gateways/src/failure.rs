@@ -31,6 +31,9 @@ pub enum Failure {
     /// The gateway says that it knows no such thing.
     #[error("not found")]
     NotFound,
+    /// It may be among more payments than we look through. Asking for it again with its key tells.
+    #[error("not among the payments that were looked through")]
+    TooMany,
 }
 
 impl Failure {

@@ -178,12 +178,14 @@ impl StripeClient {
         let of_it = [("payment_intent", intent.as_str())];
         if !lists_refunds {
             let refunds = self.list::<Refund>(operation, "/v1/refunds", &of_it, PAGES_MAX, |_| false).await?;
+            let refunds = refunds.ok_or_else(too_long)?;
             observed.refunds = refunds.into_iter().map(Refund::observed).collect::<Result<_, _>>()?;
             let given_back = observed.refunds.iter().filter(|refund| refund.state != RefundState::Failed);
             observed.refunded_minor = observed.refunded_minor.max(given_back.map(|refund| refund.amount_minor).sum());
         }
         if is_disputed {
             let disputes = self.list::<Dispute>(operation, "/v1/disputes", &of_it, PAGES_MAX, |_| false).await?;
+            let disputes = disputes.ok_or_else(too_long)?;
             observed.disputes = disputes.into_iter().map(Dispute::observed).collect::<Result<_, _>>()?;
         }
         Ok(observed)
@@ -261,8 +263,8 @@ impl StripeClient {
         read(&operation.send(&request).await?)
     }
 
-    /// A list, newest first, page by page until one is found that is enough. An error when it is longer than allowed:
-    /// half a list would say that the rest does not exist.
+    /// A list, newest first, page by page until one is found that is enough. None when it is longer than allowed: half a
+    /// list would say that the rest does not exist.
     async fn list<T: Listed>(
         &self,
         operation: &Operation<'_>,
@@ -270,7 +272,7 @@ impl StripeClient {
         filter: &[(&str, &str)],
         pages_max: usize,
         is_enough: impl Fn(&T) -> bool,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Option<Vec<T>>, Failure> {
         let mut all: Vec<T> = Vec::new();
         for _ in 0..pages_max {
             let limit = PAGE.to_string();
@@ -282,10 +284,10 @@ impl StripeClient {
             let ends = !page.has_more || page.data.is_empty() || page.data.iter().any(&is_enough);
             all.extend(page.data);
             if ends {
-                return Ok(all);
+                return Ok(Some(all));
             }
         }
-        Err(Failure::unknown("more in a list than we look through"))
+        Ok(None)
     }
 }
 
@@ -304,6 +306,10 @@ impl Answered for Session {
     fn seen(self) -> Result<Seen, Failure> {
         Self::seen(self)
     }
+}
+
+fn too_long() -> Failure {
+    Failure::unknown("more in a list than we look through")
 }
 
 fn is_session(payment_id: &str) -> bool {

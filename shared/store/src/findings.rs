@@ -78,6 +78,8 @@ pub async fn count_open(client: &Client) -> Result<i64> {
 /// A recorded finding that nobody has resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFinding {
+    /// Its id.
+    pub id: Uuid,
     /// The product.
     pub product_id: Uuid,
     /// The chunk, where it is about one.
@@ -90,18 +92,29 @@ pub struct OpenFinding {
     pub found_at: OffsetDateTime,
 }
 
+/// Closes an open finding that a person has dealt with. False when there is none with this id.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn close(client: &Client, id: Uuid, because: &str) -> Result<bool> {
+    let sql =
+        "update audit_findings set resolved_at = now(), resolved_because = $2 where id = $1 and resolved_at is null";
+    Ok(client.execute_typed(sql, &[(&id, UUID), (&because, TEXT)]).await.map_err(from_postgres)? == 1)
+}
+
 /// Findings that nobody has resolved, oldest first, `limit` at most; of one product, or of all.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn list_open(client: &Client, product_id: Option<Uuid>, limit: i64) -> Result<Vec<OpenFinding>> {
-    let sql = "select p.id, f.chunk, f.invariant, f.detail, f.found_at
+    let sql = "select f.id as finding_id, p.id, f.chunk, f.invariant, f.detail, f.found_at
         from audit_findings f join products p on p.key = f.product_key
         where f.resolved_at is null and ($1::uuid is null or p.id = $1) order by f.found_at, f.id limit $2";
     let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_id, UUID), (&limit, INT8)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     let finding = |row| {
         Ok(OpenFinding {
+            id: column(row, "finding_id")?,
             product_id: column(row, "id")?,
             chunk: column(row, "chunk")?,
             invariant: column(row, "invariant")?,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
-use crate::types::{FLOAT8, INT4S, INT8, TEXT, UUIDS};
+use crate::types::{FLOAT8, INT4S, INT8, TEXT, TEXTS, UUIDS};
 
 /// A claimed row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,19 +28,20 @@ pub struct Owed {
 }
 
 /// Claims rows whose next try is due, oldest first. A claim is a later next try, so a relay that dies delays its
-/// rows by one backoff and loses none.
+/// rows by one backoff and loses none. Rows for a queue that only a newer version knows are left to it.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn claim(client: &Client) -> Result<Vec<Owed>> {
     let sql = "update outbox o set attempts = o.attempts + 1,
             next_attempt_at = now() + make_interval(secs => least($2, 15 * power(2, least(greatest(o.attempts, 0), 10))) * (0.75 + random() / 2))
-        from (select id from outbox where next_attempt_at <= now() order by next_attempt_at limit $1
-            for no key update skip locked) as due
+        from (select id from outbox where next_attempt_at <= now() and queue = any($3)
+            order by next_attempt_at limit $1 for no key update skip locked) as due
         where o.id = due.id
         returning o.id, o.queue, o.tenant_id, o.product_id, o.order_id, o.attempts";
-    let params: [(&(dyn ToSql + Sync), _); 2] =
-        [(&OUTBOX_CLAIM_ROWS_MAX, INT8), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8)];
+    let known = Queue::ALL.map(Queue::name);
+    let params: [(&(dyn ToSql + Sync), _); 3] =
+        [(&OUTBOX_CLAIM_ROWS_MAX, INT8), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8), (&known.as_slice(), TEXTS)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {

@@ -18,6 +18,7 @@ mod refunds;
 mod settle;
 mod start;
 mod view;
+mod withdraw;
 
 pub use accounts::{Account, SealedAccount, find_account, list_accounts, list_sealed, reseal_account, save_account};
 pub use attempts::{Attempt, find_attempt, find_attempt_of_payment};
@@ -28,7 +29,9 @@ pub use overview::{DisputeOf, Overview, RefundEntry, find_overview, find_refund}
 pub use policy::{Policy, find_policy, save_policy};
 pub use record::{Answer, RefundAnswer, record, record_refund};
 pub use refunds::{
-    Refund, RefundRequest, list_refundable, note_refund_asked, renew_refund_key, request_refund, retry_refund,
+    Refund, RefundRequest, list_failed, list_refundable, note_refund_asked, renew_refund_key, request_refund,
+    retry_refund,
 };
 pub use start::{NewAttempt, Started, start};
 pub use view::{Payable, PaymentOf, RefundOf, find_payable, list_payments};
+pub use withdraw::withdraw;

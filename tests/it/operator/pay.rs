@@ -130,3 +130,17 @@ async fn a_halted_product_gets_its_money_booked_and_its_order_paid_later() {
     till.is(id, "paid").await;
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_buyer_who_has_used_up_all_tries_can_pay_in_cash() {
+    let till = Till::open(Policy::default()).await;
+    let terminal = Terminal::of(&till);
+    let buyer = till.buyer();
+    let id = till.reserve(&buyer, &exact(&[1])).await;
+    for number in 0..domain::limits::ATTEMPTS_PER_ORDER_MAX {
+        till.open_payment(&buyer, id, &format!("key-{number}"), "pix").await;
+    }
+    assert_eq!(till.pay(&buyer, id, "one-more", "pix").await.refusal().1, "too-many-attempts");
+    assert_eq!(terminal.done(&["pay", &id.to_string(), "--reason", "cash"]).await["state"], "paid");
+    till.finish().await;
+}

@@ -126,3 +126,59 @@ async fn a_failed_refund_is_tried_again_once() {
     assert_eq!(till.kept(id), 0);
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_failed_refunds_of_a_product_are_tried_again() {
+    let till = Till::open(Policy::default()).await;
+    let terminal = Terminal::of(&till);
+    let orders = [paid(&till, &[1, 2], "card").await, paid(&till, &[3], "card").await, paid(&till, &[4], "pix").await];
+    let product = till.product.described.id.to_string();
+    till.gateway.script(Matcher::any(), Fault::PendingThenFailed(10), 2);
+    terminal.done(&["refund", "all", "--product", &product, "--reason", "no draw", "--yes"]).await;
+    till.rest().await;
+    let owed = "select count(*) from refunds where state = 'failed' and retried_as is null";
+    assert_eq!(count(&till.database, owed).await, 2);
+    let retry = ["refund", "retry", "--product", &product];
+    assert_eq!(terminal.refused(&retry).await.0, 3, "there is nobody to ask");
+    let retry = [&retry[..], &["--yes"]].concat();
+    assert_eq!(terminal.done(&retry).await["orders"], 2);
+    assert_eq!(terminal.done(&retry).await["orders"], 0);
+    till.rest().await;
+    for id in orders {
+        till.is(id, "refunded").await;
+        assert_eq!(till.kept(id), 0);
+    }
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_that_cost_nothing_are_taken_back() {
+    let till = Till::sell(Policy::default(), |product| product.price(0, "BRL")).await;
+    let terminal = Terminal::of(&till);
+    let buyer = till.buyer();
+    let id = till.reserve(&buyer, &exact(&[7, 8, 9])).await;
+    let order = id.to_string();
+    let some = ["refund", "order", &order, "--numbers", "8", "--reason", "x", "--yes"];
+    assert_eq!(terminal.refused(&some).await.0, 3, "it is not paid yet");
+    assert_eq!(till.pay(&buyer, id, "first", "card").await.status, 204);
+    let halt = ["reserving", "halt", "--product", &till.product.described.id.to_string(), "--reason", "x"];
+    terminal.done(&halt).await;
+    let (code, text) = terminal.refused(&some).await;
+    assert!(code == 3 && text.contains("halted"), "{text}");
+    terminal.done(&["reserving", "resume", "--product", halt[3], "--reason", "x"]).await;
+    assert_eq!(terminal.done(&some).await["numbers"], json!([8]));
+    assert_eq!(terminal.refused(&some).await.0, 3, "it is not the order's any more");
+    till.is(id, "paid").await;
+    assert_eq!(taken(&till.database, &till.product).await, 2);
+    let rest = ["refund", "order", &order, "--reason", "x", "--yes"];
+    assert_eq!(terminal.done(&rest).await["numbers"], json!([7, 9]));
+    till.is(id, "refunded").await;
+    assert_eq!(terminal.refused(&rest).await.0, 3);
+    assert_eq!(till.seen(&buyer, id).await["given_up"], json!([7, 8, 9]));
+    till.chain.put(&till.product, id);
+    till.rest().await;
+    till.is(id, "refunded").await;
+    let again = till.reserve(&buyer, &exact(&[7, 8, 9])).await;
+    till.is(again, "reserved").await;
+    till.finish().await;
+}

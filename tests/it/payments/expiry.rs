@@ -93,7 +93,7 @@ async fn an_attempt_that_was_never_made_is_abandoned_and_its_key_never_sent_agai
     let state = "select count(*) from payment_attempts where state = 'abandoned'";
     assert_eq!(count(&till.database, state).await, 1);
     let again = till.pay(&buyer, order, "first", "card").await;
-    assert_eq!(again.refusal().1, "gateway-unavailable");
+    assert_eq!(again.refusal(), is(409, "payment-ended"));
     assert!(till.gateway.ledger().payments.is_empty());
     till.finish().await;
 }

@@ -113,3 +113,50 @@ async fn a_halted_product_does_not_ask_again_about_money_that_is_known() {
     till.is(order, "paid").await;
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_stores_unreadable_events_do_not_go_before_others() {
+    let till = Till::open(Policy::default()).await;
+    let other = tests::seed::store(till.database.owner()).await;
+    let unreadable = format!(
+        "insert into inbox (tenant_id, gateway, event_id, kind, payment_id, look_at, looks)
+        select '{other}', 'stripe', 'evt_' || n, 'payment_intent.created', 'pi_' || n, now() - interval '1 hour', 20
+        from generate_series(1, 20000) n"
+    );
+    change(&till.database, &unreadable, 20_000).await;
+    let event = store::payments::Event {
+        tenant_id: till.product.described.tenant_id,
+        gateway: domain::payments::Gateway::Stripe,
+        event_id: "evt_ours".into(),
+        kind: "payment_intent.succeeded".into(),
+        payment_id: Some("pi_1".into()),
+    };
+    let client = till.database.app_client().await;
+    store::payments::receive(&client, &event).await.unwrap();
+    change(&till.database, "update inbox set look_at = now() where event_id = 'evt_ours'", 1).await;
+    let claimed = store::payments::claim_unprocessed(&client).await.unwrap();
+    assert!(claimed.contains(&event) && claimed.len() > 1, "{} claimed", claimed.len());
+    till.database.finish_under_way().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_only_keeps_us_waiting_is_left_alone_for_a_moment() {
+    let till = Till::open(Policy::default()).await;
+    let mut orders = Vec::new();
+    for _ in 0..=domain::limits::SILENCES_MAX {
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        orders.push((buyer, order));
+    }
+    let (patient, late) = (orders.split_off(1), orders.remove(0));
+    till.gateway.script(Matcher::call(Call::Create), Fault::NoEffectNoAnswer(2_100), u32::MAX);
+    let waited = patient.iter().map(|(buyer, order)| till.pay(buyer, *order, "first", "card"));
+    assert!(futures::future::join_all(waited).await.iter().all(|answer| answer.status == 202));
+    till.gateway.heal();
+    let (buyer, order) = late;
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.status, 202, "it would only take somebody's place");
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.open_payment(&buyer, order, "first", "pix").await;
+    till.restart_workers().finish().await;
+}

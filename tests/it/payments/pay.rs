@@ -191,6 +191,7 @@ async fn a_gateway_that_refuses_us_leaves_the_order_as_it_was() {
     let sealed = keys.seal(&edge::sealing::context(tenant_id, stripe), wrong).unwrap();
     store::payments::save_account(&till.database.app_client().await, tenant_id, stripe, &sealed).await.unwrap();
     assert_eq!(till.pay(&buyer, order, "first", "card").await.refusal(), is(503, "gateway-unavailable"));
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.refusal(), is(409, "payment-ended"));
     till.is(order, "reserved").await;
     let pix = till.open_payment(&buyer, order, "second", "pix").await;
     till.gateway.pay(pix).unwrap();
@@ -208,5 +209,20 @@ async fn the_number_of_tries_is_bounded() {
         till.open_payment(&buyer, order, &format!("key-{number}"), "card").await;
     }
     assert_eq!(till.pay(&buyer, order, "one-more", "card").await.refusal(), is(409, "too-many-attempts"));
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_without_an_account_has_asked_nobody_for_money() {
+    let till = Till::open(Policy::default()).await.restart_workers();
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.database.owner().execute("delete from gateway_accounts where gateway = 'stripe'", &[]).await.unwrap();
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.refusal(), is(503, "gateway-unavailable"));
+    till.is(order, "reserved").await;
+    let pix = till.open_payment(&buyer, order, "second", "pix").await;
+    till.gateway.pay(pix).unwrap();
+    till.settle().await;
+    till.is(order, "paid").await;
     till.finish().await;
 }

@@ -290,3 +290,38 @@ async fn a_refund_that_is_still_under_way_is_not_made_under_another_key() {
     assert_eq!(till.kept(order), 1_000, "one number's money goes back once");
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sellers_goodwill_takes_no_number_and_is_no_finding() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, attempt) = paid(&till, "card").await;
+    till.gateway.refund_in_dashboard(attempt, 100).unwrap();
+    till.rest().await;
+    till.is(order, "paid").await;
+    assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (1_150, 5));
+    till.gateway.refund_in_dashboard(attempt, 300).unwrap();
+    till.rest().await;
+    assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (850, 4));
+    assert_eq!(refund(&till, order, None).await.unwrap().amount_minor, 850);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_was_refused_for_a_dispute_is_made_after_it_is_won() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, attempt) = paid(&till, "card").await;
+    till.gateway.dispute(attempt, None).unwrap();
+    till.rest().await;
+    refund(&till, order, None).await.unwrap();
+    till.rest().await;
+    let owed = super::owed_refund(&till).await;
+    till.gateway.close_dispute(attempt, true).unwrap();
+    till.rest().await;
+    till.is(order, "refunding").await;
+    assert_eq!(till.chain.reconcile().await.refunds_failed, 1, "the alarm says so");
+    store::payments::retry_refund(&mut till.database.app_client().await, order, owed).await.unwrap();
+    till.rest().await;
+    till.is(order, "refunded").await;
+    assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (0, 0));
+    till.finish().await;
+}

@@ -217,3 +217,51 @@ async fn a_payment_that_names_another_attempt_pays_for_that_one() {
     put(mistaken, &kept).await;
     till.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_came_before_a_look_ask_nobody() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    let attempt = till.open_payment(&buyer, order, "first", "card").await;
+    till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+    let payment = till.gateway.pay(attempt).unwrap();
+    let tell = async |id: &str| {
+        let body = event(id, &payment);
+        assert_eq!(post(&till, &body, &signatures::stripe(STRIPE_SECRET, now(), &body)).await.status, 200);
+    };
+    for number in 0..5 {
+        tell(&format!("evt_{number}")).await;
+    }
+    let client = till.database.app_client().await;
+    let known = store::payments::find_attempt(&client, attempt).await.unwrap().unwrap();
+    till.cashier.hear(&known, &payment).await.unwrap();
+    till.is(order, "paid").await;
+    till.gateway.script(Matcher::call(Call::Fetch), Fault::NoEffectNoAnswer(0), u32::MAX);
+    till.settle().await;
+    assert_eq!(count(&till.database, UNREAD).await, 0);
+    tell("evt_later").await;
+    till.settle().await;
+    assert_eq!(count(&till.database, UNREAD).await, 1, "it may be about what came after the look");
+    till.gateway.heal();
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_the_gateway_had_kept_is_no_look() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+    let attempt = till.open_payment(&buyer, order, "first", "card").await;
+    let payment = till.gateway.pay(attempt).unwrap();
+    let body = event("evt_paid", &payment);
+    assert_eq!(post(&till, &body, &signatures::stripe(STRIPE_SECRET, now(), &body)).await.status, 200);
+    // Asked for once more, the gateway answers as it did when the payment was open.
+    look::change(&till.database, "update payment_attempts set state = 'created'", 1).await;
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.status, 201);
+    till.is(order, "paying").await;
+    till.chain.settle().await;
+    till.is(order, "paid").await;
+    till.finish().await;
+}

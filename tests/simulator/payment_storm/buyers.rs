@@ -52,7 +52,7 @@ pub(super) async fn shop(world: &World, products: &[Product], orders: usize, per
     let mut buyers = JoinSet::new();
     let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / per_second));
     for _ in 0..orders {
-        let product = &products[usize::from(rng.random_bool(0.25))];
+        let product = &products[[0, 0, 1, 2][rng.random_range(0..4)]];
         let (intent, shopper) = (intent(&mut rng, product), world.shopper(product).patience(PATIENCE));
         let bank = world.bank.clone();
         ticks.tick().await;
@@ -82,12 +82,25 @@ fn intent(rng: &mut StdRng, product: &Product) -> Intent {
     let methods = [any(), any(), any()];
     Intent {
         product_id: product.described.id,
-        wish: wish(&[], rng.random_range(1..=4), "reject"),
+        wish: what(rng, product),
         plan,
         methods,
         code: CODES[rng.random_range(0..CODES.len())],
         waits: Duration::from_millis(rng.random_range(0..1_500)),
     }
+}
+
+/// Any numbers, or certain ones among few, so that what ran out is gone when its money comes, and others in their place.
+fn what(rng: &mut StdRng, product: &Product) -> Value {
+    let count = rng.random_range(1..=4);
+    if rng.random_bool(0.5) {
+        return wish(&[], count, "reject");
+    }
+    let range = product.described.range;
+    let mut numbers: Vec<i32> = (0..count).map(|_| range.first + rng.random_range(0..range.count / 4)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    wish(&numbers, 0, "replace")
 }
 
 struct Payer {

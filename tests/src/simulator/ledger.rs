@@ -56,8 +56,13 @@ impl Acceptance {
     }
 }
 
-/// The state and the numbers that a client saw.
-type Seen = (String, Vec<i64>);
+/// An order as somebody saw it.
+#[derive(Debug, Clone)]
+struct Seen {
+    state: String,
+    numbers: Vec<i64>,
+    substitutes: Vec<i64>,
+}
 
 /// What all clients of a world saw.
 #[derive(Clone, Default)]
@@ -108,8 +113,8 @@ impl Ledger {
     /// A client saw an order, as the API describes it.
     pub fn saw(&self, order_id: Uuid, order: &Value) {
         let state = order["state"].as_str().unwrap_or_default().to_owned();
-        let numbers = order["numbers"].as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
-        let now = (state, numbers);
+        let list = |name: &str| order[name].as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
+        let now = Seen { state, numbers: list("numbers"), substitutes: list("substitutes") };
         let mut inner = self.0.lock().unwrap();
         if let Some(before) = inner.seen.get(&order_id)
             && !may_follow(before, &now)
@@ -144,13 +149,16 @@ impl Ledger {
             let inner = self.0.lock().unwrap();
             (inner.accepted.clone(), inner.seen.clone(), inner.attempts.clone(), inner.wrong.clone())
         };
-        let rows = database.owner().query("select id, idempotency_key, state, numbers from orders", &[]).await;
+        let rows = database
+            .owner()
+            .query("select id, idempotency_key, state, numbers, coalesce(substitutes, '{}') from orders", &[])
+            .await;
         let rows = rows.expect("the orders");
         let mut orders: HashMap<Uuid, (String, Seen)> = HashMap::new();
         for row in &rows {
-            let numbers: Vec<i32> = row.get(3);
-            let numbers = numbers.into_iter().map(i64::from).collect();
-            orders.insert(row.get(0), (row.get(1), (row.get(2), numbers)));
+            let list = |place: usize| row.get::<_, Vec<i32>>(place).into_iter().map(i64::from).collect();
+            let now = Seen { state: row.get(2), numbers: list(3), substitutes: list(4) };
+            orders.insert(row.get(0), (row.get(1), now));
         }
         for (key, acceptance) in accepted {
             let id = acceptance.order_id;
@@ -159,8 +167,8 @@ impl Ledger {
                 Some((stored, _)) if *stored != key => {
                     wrong.push(format!("order {id} has the key {stored}, not {key}"))
                 }
-                Some((_, (state, _))) if !AT_REST.contains(&state.as_str()) => {
-                    wrong.push(format!("order {id} came to no end: it is {state}"));
+                Some((_, now)) if !AT_REST.contains(&now.state.as_str()) => {
+                    wrong.push(format!("order {id} came to no end: it is {}", now.state));
                 }
                 Some(_) => {}
             }
@@ -188,9 +196,18 @@ impl Ledger {
 }
 
 fn may_follow(before: &Seen, now: &Seen) -> bool {
-    let following = FOLLOWING.iter().find(|(state, _)| *state == before.0);
+    let following = FOLLOWING.iter().find(|(state, _)| *state == before.state);
     let following = following.map_or(&[] as &[&str], |(_, following)| following);
-    before.0 == "queued" || (before.1 == now.1 && (before.0 == now.0 || following.contains(&now.0.as_str())))
+    let follows = before.state == now.state || following.contains(&now.state.as_str());
+    before.state == "queued" || (follows && (before.numbers == now.numbers || are_replaced(before, now)))
+}
+
+/// Late money bought others in place of what was gone. They are named, and only what had run out can be gone.
+fn are_replaced(before: &Seen, now: &Seen) -> bool {
+    let was_held = matches!(before.state.as_str(), "reserved" | "paying" | "expired");
+    let was_paid = matches!(now.state.as_str(), "paid" | "refunding" | "refunded");
+    let explained = |number: &i64| before.numbers.contains(number) || now.substitutes.contains(number);
+    was_held && was_paid && before.numbers.len() == now.numbers.len() && now.numbers.iter().all(explained)
 }
 
 #[cfg(test)]
@@ -202,6 +219,7 @@ mod tests {
     #[test]
     fn what_was_seen_may_not_be_taken_back() {
         let order = |state: &str, numbers: &[i64]| json!({ "state": state, "numbers": numbers });
+        let replaced = |state: &str, numbers: &[i64], substitutes: &[i64]| json!({ "state": state, "numbers": numbers, "substitutes": substitutes });
         for (before, now, fine) in [
             (order("queued", &[]), order("reserved", &[1]), true),
             (order("reserved", &[1]), order("expired", &[1]), true),
@@ -212,6 +230,10 @@ mod tests {
             (order("expired", &[1]), order("paid", &[1]), true),
             (order("paid", &[1]), order("expired", &[1]), false),
             (order("refunded", &[1]), order("paid", &[1]), false),
+            (order("expired", &[1, 2]), order("paid", &[1, 3]), false),
+            (order("expired", &[1, 2]), replaced("paid", &[1, 3], &[3]), true),
+            (order("reserved", &[1, 2]), replaced("reserved", &[1, 3], &[3]), false),
+            (order("expired", &[1, 2]), replaced("paid", &[3], &[3]), false),
         ] {
             let ledger = Ledger::default();
             ledger.saw(Uuid::nil(), &before);

@@ -91,7 +91,7 @@ impl From<Attempt> for Payment {
         (status = 401, description = "unauthorized", body = Problem),
         (status = 402, description = "payment-declined", body = Problem),
         (status = 404, description = "not-found", body = Problem),
-        (status = 409, description = "wrong-state, hold-expired, payment-in-flight, too-many-attempts, reserving-halted, busy", body = Problem),
+        (status = 409, description = "wrong-state, hold-expired, payment-in-flight, payment-ended, too-many-attempts, reserving-halted, busy", body = Problem),
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
         (status = 422, description = "invalid, method-unavailable, key-reused", body = Problem),
@@ -200,16 +200,17 @@ async fn step(state: &State, attempt: Attempt, step: Step) -> domain::Result<Att
 
 fn answer(attempt: Attempt, replayed: bool) -> Result<Response, Problem> {
     let location = (LOCATION, format!("/v1/orders/{}", attempt.order_id));
-    let replayed = replayed.then_some([(IDEMPOTENCY_REPLAYED, "true")]);
+    let marked = replayed.then_some([(IDEMPOTENCY_REPLAYED, "true")]);
     match attempt.state {
         AttemptState::Declined => Err(Problem::new(Reason::PaymentDeclined)),
-        AttemptState::Cancelled => Err(Problem::new(Reason::WrongState)),
-        AttemptState::Abandoned => Err(Problem::new(Reason::GatewayUnavailable).with_retry_after(AGAIN_AFTER)),
+        // Refused just now. Its key is used up, as a repetition is told.
+        AttemptState::Abandoned if !replayed => Err(Problem::new(Reason::GatewayUnavailable)),
+        AttemptState::Cancelled | AttemptState::Abandoned => Err(Problem::new(Reason::PaymentEnded)),
         AttemptState::Created => {
             let headers = [location, (RETRY_AFTER, AGAIN_AFTER.to_string())];
             Ok((StatusCode::ACCEPTED, headers, Json(Payment::from(attempt))).into_response())
         }
-        _ => Ok((StatusCode::CREATED, replayed, [location], Json(Payment::from(attempt))).into_response()),
+        _ => Ok((StatusCode::CREATED, marked, [location], Json(Payment::from(attempt))).into_response()),
     }
 }
 

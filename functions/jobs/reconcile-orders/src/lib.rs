@@ -39,6 +39,10 @@ pub struct Report {
     pub inbox_age_ms: u64,
     /// Age of the oldest refund that is not over, in milliseconds.
     pub refund_age_ms: u64,
+    /// Refunds that no gateway has accepted yet.
+    pub refunds_created: u64,
+    /// Refunds that a gateway has accepted and not finished.
+    pub refunds_pending: u64,
     /// Refunds that failed and were not tried again.
     pub refunds_failed: u64,
     /// Messages sent.
@@ -49,6 +53,8 @@ pub struct Report {
     pub rejected: u64,
     /// Chunks audited.
     pub audited_chunks: u64,
+    /// Orders whose money was audited.
+    pub audited_orders: u64,
     /// Findings that nobody has resolved yet.
     pub findings: u64,
     /// Rows pruned.
@@ -115,7 +121,9 @@ async fn measure(database: &Database, report: &mut Report) -> Result<()> {
 async fn audit(database: &Database, report: &mut Report) -> Result<()> {
     let mut client = database.client().await?;
     let passed = audit::pass(&mut client).await;
+    let money = audit::money_pass(&client).await;
     report.findings = u64::try_from(findings::count_open(&client).await?).unwrap_or(0);
+    report.audited_orders = money?;
     report.audited_chunks = passed?.chunks;
     Ok(())
 }
@@ -142,6 +150,8 @@ pub fn emit(report: &Report) {
             metric("payments_unanswered_age_ms", report.unanswered_age_ms as f64, Unit::Milliseconds),
             metric("inbox_age_ms", report.inbox_age_ms as f64, Unit::Milliseconds),
             metric("refund_age_ms", report.refund_age_ms as f64, Unit::Milliseconds),
+            metric("refunds_created", report.refunds_created as f64, Unit::Count),
+            metric("refunds_pending", report.refunds_pending as f64, Unit::Count),
             metric("refunds_failed", report.refunds_failed as f64, Unit::Count),
             metric("login_codes_owed", report.login_codes as f64, Unit::Count),
             metric("orders_nudged", report.nudged as f64, Unit::Count),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::Result;
+use domain::limits::{LOOK_PASSES_MAX, LOOKS_PER_PASS_MAX};
 use domain::messages::{EventMessage, Queue};
 use edge::queue::{MessageQueue, Outgoing};
 use store::{Database, payments};
@@ -15,11 +16,24 @@ use crate::{Report, millis};
 /// # Errors
 /// Busy or fault from the database.
 pub(crate) async fn owe(database: &Database, queue: &Arc<dyn MessageQueue>, report: &mut Report) -> Result<()> {
-    let events = {
-        let client = database.client().await?;
-        report.looks = payments::owe_looks(&client).await?;
-        payments::claim_unprocessed(&client).await?
-    };
+    for _ in 0..LOOK_PASSES_MAX {
+        let owed = payments::owe_looks(&*database.client().await?).await?;
+        report.looks += owed;
+        if i64::try_from(owed).unwrap_or(i64::MAX) < LOOKS_PER_PASS_MAX {
+            break;
+        }
+    }
+    for _ in 0..LOOK_PASSES_MAX {
+        if send_events(database, queue, report).await? < LOOKS_PER_PASS_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sends events that are due, so many at most; returns how many were.
+async fn send_events(database: &Database, queue: &Arc<dyn MessageQueue>, report: &mut Report) -> Result<i64> {
+    let events = payments::claim_unprocessed(&*database.client().await?).await?;
     let message = |event: &payments::Event| EventMessage::new(event.tenant_id, event.gateway, &event.event_id);
     let messages: Vec<Outgoing> = events.iter().map(|event| Outgoing::from(&message(event))).collect();
     let sent = if messages.is_empty() { Vec::new() } else { queue.send(Queue::SettlePayment, &messages).await };
@@ -29,7 +43,7 @@ pub(crate) async fn owe(database: &Database, queue: &Arc<dyn MessageQueue>, repo
             Err(error) => tracing::warn!(store.id = %event.tenant_id, error.message = %error, "event not published"),
         }
     }
-    Ok(())
+    Ok(i64::try_from(events.len()).unwrap_or(i64::MAX))
 }
 
 /// Measures what waits for gateways.
@@ -41,6 +55,8 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
     report.unanswered_age_ms = millis(measures.unanswered);
     report.inbox_age_ms = millis(measures.inbox);
     report.refund_age_ms = millis(measures.refunding);
+    report.refunds_created = u64::try_from(measures.refunds_created).unwrap_or(0);
+    report.refunds_pending = u64::try_from(measures.refunds_pending).unwrap_or(0);
     report.refunds_failed = u64::try_from(measures.refunds_failed).unwrap_or(0);
     Ok(())
 }

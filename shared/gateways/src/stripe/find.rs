@@ -1,5 +1,6 @@
 //! Finding a payment at Stripe by our reference, when its id never reached us.
 
+use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR};
 use domain::payments::Observed;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -9,15 +10,20 @@ use super::answers::{Intent, List, Listed, Session};
 use crate::Failure;
 use crate::http_client::Operation;
 
-/// Pages of a list that are looked through: two thousand payments.
-const PAGES_MAX: usize = 20;
+/// Pages of a list that are looked through: three hundred payments. In a bigger sale asking again under the key is
+/// cheaper than looking.
+const PAGES_MAX: usize = 3;
 
 /// How far behind Stripe's search can be, doubled. Normally it is less than a minute.
 const SEARCH_LAG: Duration = Duration::hours(2);
 
+/// A session can be paid for a day at most.
+const SESSION_LASTS: Duration = Duration::hours(24);
+
 impl StripeClient {
     /// The search knows what is older than its lag, the list of payments the rest. A session that was never submitted
     /// has no payment yet and cannot be searched for, so the open ones are listed; expired ones can never be paid.
+    /// Nothing is listed from when the key was not sent any more.
     pub(crate) async fn find(
         &self,
         attempt_id: Uuid,
@@ -25,19 +31,24 @@ impl StripeClient {
     ) -> Result<Option<Observed>, Failure> {
         let operation = self.http.begin();
         let is_ours = |intent: &Intent| intent.attempt_id() == Some(attempt_id);
+        let (now, sent_until) = (OffsetDateTime::now_utc(), created_after + 2 * CLOCKS_DIFFER + KEY_KEPT_FOR);
         let (found, listed_since) = match self.search(&operation, attempt_id).await {
-            Ok(found) => (found, created_after.max(OffsetDateTime::now_utc() - SEARCH_LAG)),
+            Ok(found) => (found, created_after.max(now - SEARCH_LAG)),
             // Not every account has a search.
             Err(Failure::Refused { .. } | Failure::NotFound) => (None, created_after),
             Err(failure) => return Err(failure),
         };
         let intent = match found {
             Some(intent) => Some(intent),
+            None if listed_since > sent_until => None,
             None => self.newest::<Intent>(&operation, "/v1/payment_intents", listed_since, &[], is_ours).await?,
         };
         if let Some(intent) = intent {
             let id = self.session_of(&operation, &intent).await?.unwrap_or(intent.id);
             return self.look_and_complete(&operation, &id).await.map(Some);
+        }
+        if now > sent_until + SESSION_LASTS {
+            return Ok(None);
         }
         let is_ours = |session: &Session| session.attempt_id() == Some(attempt_id);
         let open = [("status", "open")];
@@ -83,7 +94,8 @@ impl StripeClient {
         let since = since.unix_timestamp().to_string();
         let filter = [filter, &[("created[gte]", since.as_str())]].concat();
         match self.list(operation, path, &filter, PAGES_MAX, &is_ours).await {
-            Ok(all) => Ok(all.into_iter().find(is_ours)),
+            Ok(Some(all)) => Ok(all.into_iter().find(is_ours)),
+            Ok(None) => Err(Failure::TooMany),
             Err(Failure::NotFound) => Err(Failure::unknown("a list is not there")),
             Err(failure) => Err(failure),
         }

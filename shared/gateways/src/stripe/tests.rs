@@ -1,15 +1,13 @@
+mod find;
+
 use domain::payments::{CaptureMode, DisputeState, Instructions};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use time::OffsetDateTime;
-use time::macros::datetime;
 use uuid::Uuid;
 
 use super::*;
 use crate::test_server::{ATTEMPT, Received, Reply, TestServer, new_payment};
 use crate::{Credentials, GatewayClient, PaymentGateway, StripeCredentials};
-
-const LONG_AGO: OffsetDateTime = datetime!(2020-01-01 00:00:00 UTC);
 
 fn client(server: &TestServer) -> GatewayClient {
     let secret = |text: &str| SecretString::from(text);
@@ -325,63 +323,4 @@ async fn a_session_is_captured_and_refunded_by_its_intent() {
     assert_eq!((refunded.refund_id, refunded.state), (Some(Uuid::from_u128(9)), RefundState::Pending));
     let received = server.received();
     assert!(received.last().unwrap().body.starts_with("payment_intent=pi_1&amount=50&metadata"));
-}
-
-#[tokio::test]
-async fn an_attempt_is_found_by_search_by_list_or_as_an_open_session() {
-    for place in ["/v1/payment_intents/search?", "/v1/payment_intents?", "/v1/checkout/sessions?", "nowhere"] {
-        let server = TestServer::start(move |_, request| {
-            let found = request.line.contains(place);
-            Reply::ok(match request.line.split_once("/v1/").unwrap().1 {
-                line if line.starts_with("payment_intents/pi_1") => intent("requires_capture").to_string(),
-                line if line.starts_with("checkout/sessions/cs_") => session("open", Value::Null).to_string(),
-                line if line.starts_with("checkout") && found => {
-                    json!({ "data": [session("open", Value::Null)] }).to_string()
-                }
-                _ if found => json!({ "data": [intent("requires_capture")] }).to_string(),
-                _ => json!({ "data": [], "has_more": false }).to_string(),
-            })
-        });
-        let server = server.await;
-        let found = client(&server).find(ATTEMPT, LONG_AGO).await.unwrap();
-        let expected = match place {
-            "nowhere" => None,
-            "/v1/checkout/sessions?" => Some("cs_test_1".to_owned()),
-            _ => Some("pi_1".to_owned()),
-        };
-        assert_eq!(found.map(|observed| observed.payment_id), expected, "{place}");
-    }
-}
-
-#[tokio::test]
-async fn of_several_payments_for_an_attempt_the_paid_one_is_found() {
-    let server =
-        TestServer::start(|_, request| {
-            let one = |id: &str, status: &str| {
-                let mut intent = intent(status);
-                intent["id"] = json!(id);
-                intent
-            };
-            Reply::ok(match request.line.contains("/search?") {
-            true => json!({ "data": [one("pi_3", "canceled"), one("pi_2", "succeeded"), one("pi_1", "processing")] }),
-            false => one("pi_2", "requires_capture"),
-        }
-        .to_string())
-        });
-    let server = server.await;
-    let found = client(&server).find(ATTEMPT, LONG_AGO).await.unwrap().unwrap();
-    assert_eq!(found.payment_id, "pi_2");
-    assert!(server.received()[1].line.contains("/v1/payment_intents/pi_2?"));
-}
-
-#[tokio::test]
-async fn not_found_is_said_only_of_lists_that_were_read() {
-    for status in [404, 500] {
-        let server = TestServer::start(move |_, request| match request.line.contains("search") {
-            true => Reply::ok(json!({ "data": [] }).to_string()),
-            false => error(status, "invalid_request_error", "x"),
-        });
-        let failure = client(&server.await).find(ATTEMPT, LONG_AGO).await.unwrap_err();
-        assert!(matches!(failure, Failure::Unknown(_)), "{failure:?}");
-    }
 }

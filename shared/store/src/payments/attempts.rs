@@ -61,13 +61,23 @@ pub struct Attempt {
     pub is_look_owed: bool,
     /// Looks so far.
     pub looks: i16,
+    /// When its gateway was last asked how it is and answered.
+    pub looked_at: Option<OffsetDateTime>,
+}
+
+impl Attempt {
+    /// When it was read, by the database's clock.
+    #[must_use]
+    pub fn read_at(&self) -> OffsetDateTime {
+        self.created_at + self.age
+    }
 }
 
 pub(super) const COLUMNS: &str =
     "id, tenant_id, order_id, number, gateway, method, capture, amount_minor, currency, return_url,
     expires_at, created_at, extract(epoch from now() - created_at)::float8 as age, state, used, captured_minor,
     refunded_minor, payment_id, instructions, decline_code, given_up_at is not null as given_up,
-    look_owed, looks";
+    look_owed, looks, looked_at";
 
 pub(super) fn attempt_from(row: &Row) -> Result<Attempt> {
     let used: Option<&str> = column(row, "used")?;
@@ -100,6 +110,7 @@ pub(super) fn attempt_from(row: &Row) -> Result<Attempt> {
         is_given_up: column(row, "given_up")?,
         is_look_owed: column(row, "look_owed")?,
         looks: column(row, "looks")?,
+        looked_at: column(row, "looked_at")?,
     })
 }
 

@@ -3,6 +3,7 @@
 use domain::Result;
 use domain::limits::{INBOX_GRACE, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX};
 use domain::payments::Gateway;
+use time::OffsetDateTime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -67,18 +68,23 @@ pub async fn receive(client: &Client, event: &Event) -> Result<Received> {
     })
 }
 
-/// An event that was written down and not processed.
+/// An event that was written down and not processed, and when it came.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_event(client: &Client, tenant_id: Uuid, gateway: Gateway, event_id: &str) -> Result<Option<Event>> {
-    let sql = "select tenant_id, gateway, event_id, kind, payment_id from inbox
+pub async fn find_event(
+    client: &Client,
+    tenant_id: Uuid,
+    gateway: Gateway,
+    event_id: &str,
+) -> Result<Option<(Event, OffsetDateTime)>> {
+    let sql = "select tenant_id, gateway, event_id, kind, payment_id, received_at from inbox
         where tenant_id = $1 and gateway = $2 and event_id = $3 and processed_at is null";
     let row = client
         .query_typed_opt(sql, &[(&tenant_id, UUID), (&gateway.word(), TEXT), (&event_id, TEXT)])
         .await
         .map_err(from_postgres)?;
-    row.as_ref().map(event_from).transpose()
+    row.map(|row| Ok((event_from(&row)?, column(&row, "received_at")?))).transpose()
 }
 
 /// Notes that everything an event is about has been recorded.
@@ -94,7 +100,8 @@ pub async fn mark_processed(client: &Client, event: &Event) -> Result<()> {
     Ok(())
 }
 
-/// Claims events that nobody has processed in time, oldest first, by moving their next look into the future.
+/// Claims events that nobody has processed in time, by moving their next look into the future. Those looked at least go
+/// first: a store whose events cannot be read keeps no other waiting.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -102,7 +109,7 @@ pub async fn claim_unprocessed(client: &Client) -> Result<Vec<Event>> {
     let sql = "update inbox i set looks = least(i.looks + 1, 1000),
             look_at = now() + make_interval(secs => least($2, $3 * power(2, least(i.looks, 10))))
         from (select tenant_id, gateway, event_id from inbox where processed_at is null and look_at <= now()
-            order by look_at limit $1 for no key update skip locked) as due
+            order by looks, look_at limit $1 for no key update skip locked) as due
         where i.tenant_id = due.tenant_id and i.gateway = due.gateway and i.event_id = due.event_id
         returning i.tenant_id, i.gateway, i.event_id, i.kind, i.payment_id";
     let params: [(&(dyn ToSql + Sync), _); 3] =

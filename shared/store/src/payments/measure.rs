@@ -17,6 +17,10 @@ pub struct Measures {
     pub inbox: Option<Duration>,
     /// Age of the oldest refund that is not over.
     pub refunding: Option<Duration>,
+    /// Refunds that no gateway has accepted yet.
+    pub refunds_created: i64,
+    /// Refunds that a gateway has accepted and not finished.
+    pub refunds_pending: i64,
     /// Refunds that failed and were not tried again: buyers who are owed.
     pub refunds_failed: i64,
 }
@@ -31,6 +35,8 @@ pub async fn measure(client: &Client) -> Result<Measures> {
             where state = 'created' and look_at is not null) as unanswered,
         (select extract(epoch from now() - min(received_at))::float8 from inbox where processed_at is null) as inbox,
         (select extract(epoch from now() - min(created_at))::float8 from refunds where look_at is not null) as refunding,
+        (select count(*) from refunds where look_at is not null and state = 'created') as created,
+        (select count(*) from refunds where look_at is not null and state = 'pending') as pending,
         (select count(*) from refunds where state = 'failed' and retried_as is null) as failed";
     let row = client.query_typed_one(sql, &[]).await.map_err(from_postgres)?;
     let age = |name: &str| -> Result<Option<Duration>> {
@@ -41,6 +47,8 @@ pub async fn measure(client: &Client) -> Result<Measures> {
         unanswered: age("unanswered")?,
         inbox: age("inbox")?,
         refunding: age("refunding")?,
+        refunds_created: column(&row, "created")?,
+        refunds_pending: column(&row, "pending")?,
         refunds_failed: column(&row, "failed")?,
     })
 }

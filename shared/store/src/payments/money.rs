@@ -4,9 +4,10 @@
 //! before the rows of attempts, refunds and disputes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use domain::orders::{Fallback, State};
-use domain::payments::{DisputeState, RefundCause, RefundState};
+use domain::payments::{DisputeState, RefundCause, RefundState, Use};
 use domain::{Error, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
@@ -17,7 +18,7 @@ use super::refunds::{Refund, refund_from};
 use crate::errors::from_postgres;
 use crate::numbers::expect;
 use crate::rows::{column, one_word};
-use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, UUID};
+use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, TIMESTAMPTZ, UUID};
 
 /// A locked order and its money.
 pub(super) struct Money {
@@ -30,6 +31,16 @@ pub(super) struct Money {
     changed_attempts: BTreeSet<Uuid>,
     changed_refunds: BTreeSet<Uuid>,
     new_refunds: BTreeSet<Uuid>,
+    /// Payments that took an attempt's money a second time: nothing here can give it back.
+    pub(super) strays: Vec<Stray>,
+}
+
+/// A second payment of one attempt.
+pub(super) struct Stray {
+    pub(super) attempt_id: Uuid,
+    pub(super) payment_id: String,
+    /// Minor units.
+    pub(super) captured_minor: i64,
 }
 
 /// The order, as locked and as changed since.
@@ -65,6 +76,8 @@ pub(super) struct Dispute {
     pub(super) gateway_dispute_id: String,
     pub(super) amount_minor: i64,
     pub(super) state: DisputeState,
+    /// Since it was first heard of.
+    pub(super) age: Duration,
     /// Numbers that it gave up.
     pub(super) numbers: Vec<i32>,
 }
@@ -82,7 +95,8 @@ impl Money {
         let order = order_from(&row)?;
         let attempts = format!("select {COLUMNS} from payment_attempts where order_id = $1 order by number");
         let refunds = format!("select {} from refunds where order_id = $1 order by id", super::refunds::COLUMNS);
-        let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state, numbers from disputes
+        let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state, numbers,
+                extract(epoch from now() - created_at)::float8 as age from disputes
             where order_id = $1 order by id";
         let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
         let (attempts, refunds, disputes) = futures::future::try_join3(
@@ -101,6 +115,7 @@ impl Money {
             changed_attempts: BTreeSet::new(),
             changed_refunds: BTreeSet::new(),
             new_refunds: BTreeSet::new(),
+            strays: Vec::new(),
         }))
     }
 
@@ -114,13 +129,17 @@ impl Money {
         Ok(())
     }
 
+    /// The attempt.
+    pub(super) fn attempt(&self, id: Uuid) -> Result<&Attempt> {
+        let found = self.attempts.iter().find(|attempt| attempt.id == id);
+        found.ok_or_else(|| Error::fault("an attempt of another order"))
+    }
+
     /// The attempt, about to be changed.
     pub(super) fn attempt_mut(&mut self, id: Uuid) -> Result<&mut Attempt> {
         self.changed_attempts.insert(id);
-        self.attempts
-            .iter_mut()
-            .find(|attempt| attempt.id == id)
-            .ok_or_else(|| Error::fault("an attempt of another order"))
+        let found = self.attempts.iter_mut().find(|attempt| attempt.id == id);
+        found.ok_or_else(|| Error::fault("an attempt of another order"))
     }
 
     /// The refund, about to be changed.
@@ -174,6 +193,41 @@ impl Money {
             refund.is_retried = true;
         }
         self.changed_refunds.extend(made_good);
+    }
+
+    /// Gives back what was taken beyond what is decided about: more of a payment that goes back in full, or more than
+    /// the order costs. A refund that failed waits for staff and is not made again here.
+    pub(super) fn return_excess(&mut self) {
+        let mut excess = Vec::new();
+        for (position, attempt) in self.attempts.iter().enumerate() {
+            let of_attempt = self.refunds.iter().filter(|refund| refund.attempt_id == attempt.id);
+            let waits = |refund: &&Refund| refund.state == RefundState::Failed && !refund.is_retried;
+            let (amount, cause) = match attempt.used {
+                None => continue,
+                Some(Use::Return) => {
+                    let ours = |refund: &&Refund| refund.cause != RefundCause::Elsewhere;
+                    let cause = of_attempt.clone().find(ours).map(|refund| refund.cause);
+                    let waiting: i64 = of_attempt.filter(waits).map(|refund| refund.amount_minor).sum();
+                    (self.rest(attempt) - waiting, cause.unwrap_or(RefundCause::WrongAmount))
+                }
+                Some(Use::Payment) => {
+                    let counts = |refund: &&Refund| {
+                        refund.cause == RefundCause::WrongAmount
+                            && (refund.state != RefundState::Failed || waits(refund))
+                    };
+                    let returned: i64 = of_attempt.filter(counts).map(|refund| refund.amount_minor).sum();
+                    let beyond = attempt.captured_minor - self.order.total_minor - returned;
+                    (beyond.min(self.rest(attempt)), RefundCause::WrongAmount)
+                }
+            };
+            if amount > 0 {
+                excess.push((position, amount, cause));
+            }
+        }
+        for (position, amount, cause) in excess {
+            let refund = Refund::new(&self.attempts[position], amount, Vec::new(), cause);
+            self.add_refund(refund);
+        }
     }
 
     /// A refund of what is left of an attempt's money.
@@ -247,11 +301,15 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
         .map(|instructions| serde_json::to_string(instructions).map_err(|error| Error::Fault(Box::new(error))))
         .transpose()?;
     let wait = super::settle::next_look(attempt).map(|wait| wait.as_secs_f64());
-    let sql = "update payment_attempts set state = $2, used = $3, captured_minor = $4, refunded_minor = $5,
-            payment_id = $6, instructions = $7, decline_code = $8, looks = $9,
-            look_at = now() + make_interval(secs => $10), look_owed = false, version = version + 1
-        where id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 10] = [
+    // A payment that is recorded as another attempt's by mistake stays there.
+    let sql = "update payment_attempts a set state = $2, used = $3, captured_minor = $4, refunded_minor = $5,
+            payment_id = case when exists (select from payment_attempts other where other.tenant_id = a.tenant_id
+                and other.gateway = a.gateway and other.payment_id = $6 and other.id <> a.id) then a.payment_id
+                else $6 end,
+            instructions = $7, decline_code = $8, looks = $9,
+            look_at = now() + make_interval(secs => $10), look_owed = false, looked_at = $11, version = version + 1
+        where a.id = $1";
+    let params: [(&(dyn ToSql + Sync), _); 11] = [
         (&attempt.id, UUID),
         (&attempt.state.word(), TEXT),
         (&attempt.used.map(|used| used.word()), TEXT),
@@ -262,6 +320,7 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
         (&attempt.decline_code, TEXT),
         (&attempt.looks, INT2),
         (&wait, crate::types::FLOAT8),
+        (&attempt.looked_at, TIMESTAMPTZ),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
 }
@@ -314,6 +373,7 @@ fn dispute_from(row: &Row) -> Result<Dispute> {
         gateway_dispute_id: column(row, "gateway_dispute_id")?,
         amount_minor: column(row, "amount_minor")?,
         state: one_word(row, "state", DisputeState::from_word)?,
+        age: Duration::try_from_secs_f64(column(row, "age")?).unwrap_or_default(),
         numbers: column(row, "numbers")?,
     })
 }

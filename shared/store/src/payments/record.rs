@@ -1,22 +1,29 @@
 //! A gateway's answer written down, and what follows from it.
 
+use std::time::Duration;
+
 use domain::payments::{
-    AttemptState, Gateway, LateMoney, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState,
+    AttemptState, DisputeState, Gateway, LateMoney, Observed, ObservedDispute, ObservedRefund, RefundCause, RefundState,
 };
 use domain::{Error, Reason, Result};
+use time::OffsetDateTime;
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use super::attempts::Attempt;
-use super::money::{Dispute, Money};
+use super::money::{Dispute, Money, Stray};
 use super::policy::{self, Policy, policy_from};
 use super::refunds::{Refund, check};
 use super::settle::{Settled, settle};
 use crate::catalog::{Product, require_product};
 use crate::errors::from_postgres;
+use crate::findings::{self, NewFinding};
 use crate::numbers::{Failure, repair};
 use crate::rows::column;
 use crate::types::UUID;
+
+/// Age from which an open dispute that an answer does not list has ended.
+const DISPUTE_SETTLES_IN: Duration = Duration::from_secs(3_600);
 
 /// Transactions that one answer may need: each settles one thing.
 const THINGS_MAX: usize = 6;
@@ -24,14 +31,27 @@ const THINGS_MAX: usize = 6;
 /// What a gateway answered about an attempt.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer<'a> {
-    /// How the payment is.
+    /// How the payment is, or was when a request under the same key came first.
     Observed(&'a Observed),
+    /// How the payment is, as asked at this moment or later.
+    Looked(&'a Observed, OffsetDateTime),
     /// It will definitely not be paid, and does not exist there or has ended.
     Declined(&'a str),
     /// The gateway does not know it. Its key must never be sent again.
     Unknown,
     /// Nothing new: decide again from the rows.
     Nothing,
+}
+
+impl<'a> Answer<'a> {
+    /// The payment, if it was described.
+    #[must_use]
+    pub const fn observed(self) -> Option<&'a Observed> {
+        match self {
+            Self::Observed(observed) | Self::Looked(observed, _) => Some(observed),
+            Self::Declined(_) | Self::Unknown | Self::Nothing => None,
+        }
+    }
 }
 
 /// What a gateway answered about a refund.
@@ -100,6 +120,7 @@ async fn once(
     let settled = settle(&tx, product, policy, &mut money).await?;
     check(&money)?;
     money.write(&tx).await?;
+    report_strays(&tx, product, &money).await?;
     fail::fail_point!("payment.before_commit");
     tx.commit().await?;
     fail::fail_point!("payment.after_commit");
@@ -135,14 +156,23 @@ fn hear(money: &mut Money, attempt_id: Uuid, answer: Answer<'_>) -> Result<()> {
             grow(money.attempt_mut(attempt_id)?, AttemptState::Abandoned);
             Ok(())
         }
-        Answer::Observed(observed) => {
-            hear_payment(money.attempt_mut(attempt_id)?, observed)?;
+        Answer::Observed(observed) | Answer::Looked(observed, _) => {
+            if is_another(money.attempt(attempt_id)?, observed) {
+                hear_another(money, attempt_id, observed);
+                return Ok(());
+            }
+            let attempt = money.attempt_mut(attempt_id)?;
+            hear_payment(attempt, observed)?;
+            if let Answer::Looked(_, asked_at) = answer {
+                attempt.looked_at = attempt.looked_at.max(Some(asked_at));
+            }
             for refund in &observed.refunds {
                 hear_listed_refund(money, attempt_id, refund)?;
             }
             for dispute in &observed.disputes {
                 hear_dispute(money, attempt_id, dispute);
             }
+            close_unlisted(money, attempt_id, observed)?;
             Ok(())
         }
     }
@@ -156,16 +186,53 @@ fn grow(attempt: &mut Attempt, state: AttemptState) {
     }
 }
 
+/// Whether the gateway has made two payments of one attempt and this is not the one that counts: the first that took
+/// money does, before that the last one heard of. One payment may have two ids of different kinds, a session's and an
+/// intent's.
+fn is_another(attempt: &Attempt, observed: &Observed) -> bool {
+    let Some(known) = attempt.payment_id.as_deref() else { return false };
+    attempt.captured_minor > 0 && known != observed.payment_id && kind(known) == kind(&observed.payment_id)
+}
+
+/// What a gateway's id begins with, where ids of different things begin differently.
+fn kind(payment_id: &str) -> Option<&str> {
+    payment_id.split_once('_').map(|(kind, _)| kind)
+}
+
+/// Of a payment that does not count only its money matters.
+fn hear_another(money: &mut Money, attempt_id: Uuid, observed: &Observed) {
+    tracing::error!(attempt.id = %attempt_id, "the gateway has two payments of one attempt");
+    if observed.captured_minor > observed.refunded_minor {
+        money.strays.push(Stray {
+            attempt_id,
+            payment_id: observed.payment_id.clone(),
+            captured_minor: observed.captured_minor,
+        });
+    }
+}
+
+/// Our references lead to an attempt's own payment only: a person must give this money back at the gateway.
+async fn report_strays(tx: &Transaction<'_>, product: &Product, money: &Money) -> Result<()> {
+    for Stray { attempt_id, payment_id, captured_minor } in &money.strays {
+        let detail = format!(
+            "order {}: payment {payment_id} took {captured_minor} a second time for attempt {attempt_id}; give it back \
+             in the gateway's dashboard, then close this",
+            money.order.id
+        );
+        let finding =
+            NewFinding { product_key: product.key, chunk: None, invariant: "I6", detail: &detail, resolved: false };
+        findings::record(tx.client(), &finding).await?;
+    }
+    Ok(())
+}
+
 fn hear_payment(attempt: &mut Attempt, observed: &Observed) -> Result<()> {
     if observed.attempt_id.is_some_and(|id| id != attempt.id) {
         return Err(Error::fault("the gateway's payment names another attempt"));
     }
-    match &attempt.payment_id {
-        None => attempt.payment_id = Some(observed.payment_id.clone()),
-        Some(known) if *known != observed.payment_id => {
-            tracing::debug!(attempt.id = %attempt.id, "the gateway knows the payment under two ids");
-        }
-        Some(_) => {}
+    let is_alias = |known: &String| kind(known) != kind(&observed.payment_id);
+    if !attempt.payment_id.as_ref().is_some_and(is_alias) {
+        attempt.payment_id = Some(observed.payment_id.clone());
     }
     if attempt.decline_code.is_none() {
         attempt.decline_code.clone_from(&observed.decline_code);
@@ -274,6 +341,24 @@ fn change_places(money: &mut Money, refund_id: Uuid, other_id: Uuid) -> Result<(
     Ok(())
 }
 
+/// A mediation at Mercado Pago shows only while it lasts. One that is gone took nothing by itself: what was given back
+/// is listed as a refund, what was charged back as another dispute. A young one may be missing from an answer that was
+/// given before it began.
+fn close_unlisted(money: &mut Money, attempt_id: Uuid, observed: &Observed) -> Result<()> {
+    if money.attempt(attempt_id)?.gateway != Gateway::MercadoPago {
+        return Ok(());
+    }
+    let is_listed = |dispute: &Dispute| {
+        observed.disputes.iter().any(|listed| listed.gateway_dispute_id == dispute.gateway_dispute_id)
+    };
+    for dispute in money.disputes.iter_mut().filter(|dispute| dispute.attempt_id == attempt_id) {
+        if dispute.state == DisputeState::Open && dispute.age > DISPUTE_SETTLES_IN && !is_listed(dispute) {
+            dispute.state = DisputeState::Won;
+        }
+    }
+    Ok(())
+}
+
 fn hear_dispute(money: &mut Money, attempt_id: Uuid, heard: &ObservedDispute) {
     let known = money
         .disputes
@@ -292,6 +377,7 @@ fn hear_dispute(money: &mut Money, attempt_id: Uuid, heard: &ObservedDispute) {
             gateway_dispute_id: heard.gateway_dispute_id.clone(),
             amount_minor: heard.amount_minor,
             state: heard.state,
+            age: Duration::ZERO,
             numbers: Vec::new(),
         }),
     }

@@ -237,6 +237,19 @@ pub async fn list_refundable(client: &Client, product_id: Uuid, after: Option<Uu
     rows.iter().map(|row| column(row, "id")).collect()
 }
 
+/// Failed refunds of a product that nobody has tried again, with their orders, by id, after one of them.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_failed(client: &Client, product_id: Uuid, after: Option<Uuid>) -> Result<Vec<(Uuid, Uuid)>> {
+    let sql = "select r.id, r.order_id from refunds r join orders o on o.id = r.order_id
+        where o.product_id = $1 and r.state = 'failed' and r.retried_as is null and ($2::uuid is null or r.id > $2)
+        order by r.id limit $3";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8)];
+    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
+    rows.iter().map(|row| Ok((column(row, "id")?, column(row, "order_id")?))).collect()
+}
+
 /// Failed refunds that nobody has tried again and that a new one makes good: it gives back all that is left, or names
 /// all of their numbers.
 fn covered_by(money: &Money, new: &Refund, gives_all: bool) -> Vec<Uuid> {

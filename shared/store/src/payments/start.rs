@@ -1,6 +1,8 @@
 //! A buyer starts to pay: the attempt is recorded before anybody is asked for money.
 
-use domain::limits::{ATTEMPTS_PER_ORDER_MAX, CREATE_UNANSWERED_FOR, PAYMENT_MARGIN};
+use domain::limits::{
+    ATTEMPTS_PER_ORDER_MAX, ATTEMPTS_PER_ORDER_WITH_STAFF_MAX, CREATE_UNANSWERED_FOR, PAYMENT_MARGIN,
+};
 use domain::orders::State;
 use domain::payments::{CaptureMode, Gateway, Method, fingerprint};
 use domain::{Reason, Result};
@@ -109,7 +111,8 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
         tx.commit().await?;
         return Ok(Started::Close(open));
     }
-    if order.next_number > ATTEMPTS_PER_ORDER_MAX {
+    let most = if new.buyer_id.is_some() { ATTEMPTS_PER_ORDER_MAX } else { ATTEMPTS_PER_ORDER_WITH_STAFF_MAX };
+    if order.next_number > most {
         return Err(Reason::TooManyAttempts.into());
     }
     let served = |word: &String| {
