@@ -15,6 +15,7 @@ from .settings import (
     HOME,
     LOGS,
     LOOPBACK,
+    PHONES,
     SEALING_KEYS,
     SEEDED,
     STACK,
@@ -84,6 +85,7 @@ def environment() -> dict[str, str]:
             "TIRADA_OWNER_DATABASE_URL": postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE),
             "TIRADA_TOKEN_ISSUER": deploy.stack("Parameters").get("TokenIssuer", ""),
             "TIRADA_SEALING_KEYS": parameters.compact(SEALING_KEYS),
+            "TIRADA_PHONES_FILE": str(PHONES),
         }
     )
 
@@ -122,6 +124,15 @@ def describe() -> None:
         " -H 'Content-Type: application/json' -d '{\"quantity\": 3}'"
     )
     print(f'curl -s {api_url()}/v1/orders -H "Authorization: Bearer $TOKEN"')
+    store = f"{api_url()}/v1/stores/{seeded['store']}"
+    as_json = "-H 'Content-Type: application/json'"
+    print("\nTo log in as somebody else: the message with the code is in a file.\n")
+    print(f'curl -s {store}/login-codes {as_json} -d \'{{"phone": "+5511900000001"}}\'')
+    print(f"tail -n 1 {os.path.relpath(PHONES)}")
+    print(
+        f"curl -s {store}/sessions {as_json}"
+        ' -d "{\\"asking_session\\": \\"$ASKING\\", \\"code\\": \\"$CODE\\"}"'
+    )
     print("\nTo pay an order: the answer has the address of a page with a button.\n")
     print("ORDER=the id of a reserved order")
     print(
@@ -155,7 +166,7 @@ def down() -> None:
         )
         if was_running
     ]
-    for left in (SEEDED, STACK, parameters.LOCAL):
+    for left in (SEEDED, STACK, PHONES, parameters.LOCAL):
         left.unlink(missing_ok=True)
     shutil.rmtree(HOME / "sam", ignore_errors=True)
     say(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")

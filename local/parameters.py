@@ -12,7 +12,7 @@ import platform
 from pathlib import Path
 
 from . import gateway, postgres
-from .settings import ROOT, SEALING_KEYS, TOKEN_KEYS
+from .settings import LOGIN_KEYS, PHONES, ROOT, SEALING_KEYS, SIGNING_KEYS, TOKEN_KEYS
 
 LOCAL = ROOT / "target" / "parameters.local.yaml"
 AWS = ROOT / "target" / "parameters.yaml"
@@ -29,6 +29,9 @@ def write_local() -> None:
         "OwnerDatabaseUrl": database.url(postgres.OWNER, postgres.DATABASE),
         "AppPassword": database.password(postgres.APP),
         "TokenKeys": compact(TOKEN_KEYS),
+        "SigningKeys": compact(SIGNING_KEYS),
+        "LoginKeys": compact(LOGIN_KEYS),
+        "PhonesFile": str(PHONES),
         "SealingKeys": compact(SEALING_KEYS),
         "SandboxUrl": gateway.sandbox_url(),
     }

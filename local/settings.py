@@ -19,7 +19,11 @@ SEEDED = HOME / "seeded.json"
 STACK = HOME / "stack.json"
 TEMPLATE = ROOT / "template.yaml"
 TOKEN_KEYS = ROOT / "shared" / "edge" / "development" / "jwks.json"
+SIGNING_KEYS = ROOT / "shared" / "edge" / "development" / "signing-keys.json"
+LOGIN_KEYS = ROOT / "shared" / "edge" / "development" / "login-keys.json"
 SEALING_KEYS = ROOT / "shared" / "edge" / "development" / "sealing-keys.json"
+# What would go to phones: a line per message.
+PHONES = HOME / "phones.jsonl"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BOOTSTRAPS = ROOT / "target" / "lambda"
 

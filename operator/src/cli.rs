@@ -3,6 +3,7 @@
 mod money;
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use domain::messages::Queue;
@@ -95,6 +96,16 @@ pub(crate) enum Command {
     Gateway {
         #[command(subcommand)]
         act: GatewayAct,
+    },
+    /// Make keys for the functions
+    Keys {
+        #[command(subcommand)]
+        act: KeysAct,
+    },
+    /// Change how a store works
+    Store {
+        #[command(subcommand)]
+        act: StoreAct,
     },
     /// Change how a product is sold
     Product {
@@ -218,13 +229,48 @@ pub(crate) struct NumbersArgs {
     pub(crate) reason: String,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysAct {
+    /// Put a new key in front of the private keys that sign buyers' tokens; prints the public halves
+    ///
+    /// The file is for the secret; make it with a first run. Deploy the public halves as TokenKeys first, the secret
+    /// afterwards, or tokens of the new key are refused meanwhile. No database is needed.
+    Signing(SigningArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SigningArgs {
+    /// The file with the private keys: a JWK set
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The new key's name: its month, for example
+    #[arg(long, value_name = "NAME", value_parser = kid)]
+    pub(crate) kid: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreAct {
+    /// Show or change the countries that login codes are sent to
+    Countries(CountriesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CountriesArgs {
+    /// The store
+    #[arg(long, value_name = "SLUG")]
+    pub(crate) store: String,
+    /// Serve these and no others: country calling codes, as 34,351,55
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub(crate) serve: Option<Vec<String>>,
+}
+
 /// Numbers as written: single ones and runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Numbers(pub(crate) Vec<RangeInclusive<i32>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArgs {
-    /// The queue: reserve-numbers, release-numbers or settle-payment
+    /// The queue: reserve-numbers, release-numbers, settle-payment or send-login-code
     #[arg(value_parser = queue)]
     pub(crate) queue: Queue,
     /// Messages at most
@@ -241,6 +287,11 @@ pub(crate) struct RedriveArgs {
 fn queue(name: &str) -> Result<Queue, String> {
     let names: Vec<_> = Queue::ALL.iter().map(|queue| queue.name()).collect();
     Queue::from_name(name).ok_or_else(|| format!("the queues are {}", names.join(", ")))
+}
+
+fn kid(text: &str) -> Result<String, String> {
+    let fits = (1..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if fits { Ok(text.to_owned()) } else { Err("1 to 40 letters, digits and hyphens".into()) }
 }
 
 fn reason(text: &str) -> Result<String, String> {

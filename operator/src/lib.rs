@@ -9,6 +9,7 @@ mod cli;
 mod confirm;
 mod failure;
 mod history;
+mod keys;
 mod money;
 mod numbers;
 mod output;
@@ -20,6 +21,7 @@ mod redrive;
 mod refunds;
 mod repair;
 mod sqs;
+mod stores;
 mod switches;
 
 pub use cli::Cli;
@@ -48,6 +50,8 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
         Command::Numbers { act } => numbers::change(&mut client().await?, act).await,
         Command::Products { store, limit } => products::list(&client().await?, store.as_deref(), limit).await,
         Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
+        Command::Keys { act } => keys::make(act),
+        Command::Store { act } => stores::change(&client().await?, act).await,
         Command::Product { act } => policy::change(&client().await?, act).await,
         Command::Pay(args) => pay::book(database(database_url.as_deref())?, args, environment).await,
         Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,

@@ -61,6 +61,12 @@ impl Answer {
 /// A buyer with a token.
 pub(crate) struct Buyer(String);
 
+impl Buyer {
+    pub(crate) fn with_token(token: String) -> Self {
+        Self(token)
+    }
+}
+
 impl Cloud {
     /// The local cloud, with a product of the test's own.
     pub(crate) async fn with(product: impl FnOnce(Uuid) -> ProductBuilder) -> Self {
@@ -110,6 +116,16 @@ impl Cloud {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(self.http.get(format!("{}{path}", self.api))).await
+    }
+
+    /// Posts JSON, with a bearer token or without.
+    pub(crate) async fn post(&self, path: &str, bearer: Option<&str>, body: &Value) -> Answer {
+        let request = self.http.post(format!("{}{path}", self.api)).json(body);
+        let request = match bearer {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        self.send(request).await
     }
 
     pub(crate) async fn place(&self, buyer: &Buyer, key: &str, body: &Value) -> Answer {

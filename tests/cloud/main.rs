@@ -6,5 +6,6 @@
 mod cloud;
 mod dead_letters;
 mod jobs;
+mod login;
 mod operator;
 mod orders;

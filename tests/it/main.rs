@@ -5,6 +5,7 @@
 mod auditor;
 mod events;
 mod http;
+mod login;
 mod migrations;
 mod numbers;
 mod openapi;

@@ -13,6 +13,7 @@ pub(crate) fn documents() -> Vec<(&'static str, Value)> {
         ("order-status", order_status::routes().into_openapi()),
         ("payments", payments::routes().into_openapi()),
         ("payment-webhook", payment_webhook::routes().into_openapi()),
+        ("login", login::routes().into_openapi()),
     ];
     documents.into_iter().map(|(name, document)| (name, serde_json::to_value(document).unwrap())).collect()
 }
@@ -45,13 +46,17 @@ pub(crate) fn whole() -> Value {
         },
         "tags": [
             { "name": "catalog", "description": "What the public may know. Cacheable, without a token." },
+            { "name": "login", "description": "Logging in with a code on the phone. Nothing here takes an Idempotency-Key, and answers are never stored." },
             { "name": "orders", "description": "A buyer's orders." },
             { "name": "payments", "description": "Paying them, and what gateways tell us." },
         ],
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": { "buyer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" } },
+            "securitySchemes": {
+                "buyer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
+                "refresh": { "type": "http", "scheme": "bearer", "bearerFormat": "refresh token" },
+            },
         },
     });
     name_problems(&mut whole);
@@ -60,8 +65,8 @@ pub(crate) fn whole() -> Value {
 
 const DESCRIPTION: &str = "Errors are problem documents (RFC 9457) with a stable `code`; the status says what to do \
     next. A description such as `sold-out, busy` lists the codes of a status. API Gateway's own 429 and 503 have no \
-    such body, and the code of a 500 is `internal`. Every buyer's POST takes an `Idempotency-Key`: the same request under the same key is answered again \
-    and done once. Times are RFC 3339 in UTC; amounts are text in minor units.";
+    such body, and the code of a 500 is `internal`. Every POST with a buyer's token takes an `Idempotency-Key`: the same \
+    request under the same key is answered again and done once. Times are RFC 3339 in UTC; amounts are text in minor units.";
 
 /// Refusals have the media type that they are sent with.
 fn name_problems(value: &mut Value) {
@@ -113,7 +118,7 @@ fn every_operation_is_described() {
         let text = |pointer: &str| operation.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         assert!(ids.insert(text("/operationId").to_owned()) && !text("/operationId").is_empty(), "{name}");
         assert!(text("/summary").ends_with('.'), "{name} has no summary");
-        assert!(matches!(text("/tags/0"), "catalog" | "orders" | "payments"), "{name}");
+        assert!(matches!(text("/tags/0"), "catalog" | "login" | "orders" | "payments"), "{name}");
         let responses = operation["responses"].as_object().unwrap();
         assert!(responses.keys().any(|status| status.starts_with('2')), "{name}");
         for (status, response) in responses {
@@ -127,8 +132,11 @@ fn every_operation_is_described() {
         let needs_token = !operation["security"].is_null();
         assert_eq!(needs_token, responses.contains_key("401"), "{name}");
         // Gateways sign what they send instead.
-        let is_buyers = text("/tags/0") != "catalog" && text("/operationId") != "receive_webhook";
-        assert_eq!(needs_token, is_buyers, "{name}");
+        let is_buyers = matches!(text("/tags/0"), "orders" | "payments") && text("/operationId") != "receive_webhook";
+        let is_sessions = matches!(text("/operationId"), "refresh_session" | "log_out");
+        let scheme = if is_sessions { "refresh" } else { "buyer" };
+        let named = operation["security"].as_array().into_iter().flatten().all(|one| !one[scheme].is_null());
+        assert!(needs_token == (is_buyers || is_sessions) && named, "{name}");
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let has_key = parameters.clone().any(|parameter| parameter["name"] == "Idempotency-Key");
         assert_eq!(has_key, is_buyers && method == "POST", "{name}");

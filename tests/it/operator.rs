@@ -4,6 +4,7 @@ mod gateways;
 mod pay;
 mod policy;
 mod refunds;
+mod stores;
 
 use clap::Parser;
 use edge::Environment;

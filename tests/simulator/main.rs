@@ -14,6 +14,7 @@ mod deploy;
 mod expiry;
 mod intake;
 mod locks;
+mod login;
 mod messages;
 mod outage;
 mod panics;

@@ -81,10 +81,10 @@ async fn poison_dies_alone() {
     put(Queue::SettlePayment);
     assert_eq!(serve(&world, Queue::SettlePayment).await, poison(Queue::SettlePayment));
     world.run();
-    let is_over = async || Queue::ALL.iter().all(|queue| world.sqs.dead(*queue).len() >= poison(*queue).len());
+    let is_over = async || Queue::OF_ORDERS.iter().all(|queue| world.sqs.dead(*queue).len() >= poison(*queue).len());
     world.until("the poison is dead", BOUND, is_over).await;
     world.drain(BOUND).await;
-    for queue in Queue::ALL {
+    for queue in Queue::OF_ORDERS {
         assert_eq!(world.sqs.dead(queue).into_iter().collect::<BTreeSet<_>>(), poison(queue));
         assert_eq!(world.function(queue.name()).counts().crashes, 0);
     }

@@ -39,6 +39,12 @@ pub fn payments(database: Database, cashier: Cashier) -> Api {
     Api(edge::http::service(payments::router(payments::State::new(database, keys(), cashier))))
 }
 
+/// An environment of `login`.
+#[must_use]
+pub fn login(database: Database, keys: login::Keys, queue: Arc<dyn MessageQueue>) -> Api {
+    Api(edge::http::service(login::router(login::State::new(database, keys, queue))))
+}
+
 /// An environment of `payment-webhook`.
 #[must_use]
 pub fn payment_webhook(database: Database, cashier: Cashier, queue: Arc<dyn MessageQueue>) -> Api {
@@ -49,7 +55,13 @@ pub fn payment_webhook(database: Database, cashier: Cashier, queue: Arc<dyn Mess
 /// An environment of `order-status`.
 #[must_use]
 pub fn order_status(database: Database) -> Api {
-    Api(edge::http::service(order_status::router(order_status::State::new(database, keys()))))
+    order_status_with(database, keys())
+}
+
+/// As [`order_status`], with other keys to check tokens with.
+#[must_use]
+pub fn order_status_with(database: Database, keys: TokenKeys) -> Api {
+    Api(edge::http::service(order_status::router(order_status::State::new(database, keys))))
 }
 
 /// An environment of `catalog`.

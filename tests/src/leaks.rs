@@ -5,8 +5,18 @@ use tokio_postgres::Client;
 use crate::till::{MERCADO_PAGO_SECRET, MERCADO_PAGO_TOKEN};
 
 /// How secrets begin: of gateways' accounts and events, of payments in a browser, of buyers' tokens.
-const SECRETS: [&str; 8] =
-    ["whsec_", "sk_test", "sk_live", "_secret_", MERCADO_PAGO_TOKEN, MERCADO_PAGO_SECRET, "APP_USR-", "eyJ"];
+const SECRETS: [&str; 10] = [
+    "whsec_",
+    "sk_test",
+    "sk_live",
+    "_secret_",
+    MERCADO_PAGO_TOKEN,
+    MERCADO_PAGO_SECRET,
+    "APP_USR-",
+    "eyJ",
+    "trr_",
+    "trd_",
+];
 /// Instructions are for the buyer: they hold the secret that the browser pays with.
 const FOR_BUYERS: &str = "_secret_";
 
@@ -86,6 +96,7 @@ mod tests {
             r#"{"number":"4242424242424242"}"#,
             "card 378282246310005 refused",
             "call +5511987654321",
+            "refreshed with trr_0b64",
         ] {
             assert!(find(said).is_some(), "{said}");
         }

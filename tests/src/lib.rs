@@ -13,6 +13,7 @@ pub mod files;
 pub mod gateway;
 pub mod http;
 pub mod leaks;
+pub mod login;
 pub mod look;
 pub mod queue;
 pub mod randomness;

@@ -93,6 +93,12 @@ impl Queues {
         self.state().one(queue).messages.dead()
     }
 
+    /// Bodies that are visible or in flight.
+    #[must_use]
+    pub fn bodies(&self, queue: Queue) -> Vec<String> {
+        self.state().one(queue).messages.bodies()
+    }
+
     pub(crate) fn receive(&self, queue: Queue, batch_max: usize) -> Received {
         let mut state = self.state();
         let mut batch = SqsEvent::default();

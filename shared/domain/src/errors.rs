@@ -145,8 +145,14 @@ reasons! {
     PaymentInFlight = "payment-in-flight", "Another payment of the order is in progress";
     /// The gateway refused the payment.
     PaymentDeclined = "payment-declined", "The payment was declined";
-    /// The order has been tried to be paid too often.
-    TooManyAttempts = "too-many-attempts", "The order has been tried to be paid too often";
+    /// The order has been tried to be paid, or the code to be guessed, too often.
+    TooManyAttempts = "too-many-attempts", "There were too many attempts";
+    /// Not the code, or one that is used or old.
+    CodeWrong = "code-wrong", "The code is wrong or no longer good";
+    /// A limit is used up for the moment.
+    TooManyRequests = "too-many-requests", "Too many requests";
+    /// The store sends no codes to phones of that country.
+    CountryNotServed = "country-not-served", "The store does not serve phones of that country";
     /// The payment under this key has ended unpaid. Another needs another key.
     PaymentEnded = "payment-ended", "That payment has ended; pay again with another Idempotency-Key";
     /// The gateway takes no payment from us.

@@ -6,6 +6,7 @@
 pub mod catalog;
 pub mod errors;
 pub mod limits;
+pub mod login;
 pub mod messages;
 pub mod numbers;
 pub mod orders;

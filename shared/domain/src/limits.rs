@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::login::Share;
+
 /// Largest product, in numbers. Ten million numbers are 1,221 chunks, about 1.3 MB of bitmap.
 pub const NUMBERS_PER_PRODUCT_MAX: i32 = 10_000_000;
 
@@ -224,6 +226,68 @@ pub const RETURN_URL_BYTES_MAX: usize = 500;
 
 /// Largest webhook, in bytes.
 pub const WEBHOOK_BYTES_MAX: usize = 64 * 1_024;
+
+/// How long a login code is good. Long enough for a slow message, short for somebody who looks over a shoulder.
+pub const LOGIN_CODE_LIVES: Duration = Duration::from_secs(300);
+
+/// Codes that may be tried in one asking session. Five in a million.
+pub const LOGIN_TRIES_MAX: i16 = 5;
+
+/// How long the worker has to send a code before its message is owed again.
+pub const LOGIN_CODE_GRACE: Duration = Duration::from_secs(20);
+
+/// How long sending one message may take: whoever has not said by then what became of it is taken for dead, and the
+/// message is sent again. Longer than the provider is given to answer.
+pub const LOGIN_CODE_CLAIM: Duration = Duration::from_secs(15);
+
+/// What the provider of messages is given to answer.
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Messages that one worker has under way at once.
+pub const SENT_AT_ONCE: usize = 5;
+
+/// How long asking sessions are kept after their end, for support. Phones stand in them.
+pub const LOGIN_CODES_KEPT: Duration = Duration::from_secs(3_600);
+
+/// Codes for one phone, asked for by devices that have logged in with it.
+pub const CODES_PER_USERS_PHONE: Share = Share { messages: 5, one_per: Duration::from_secs(600) };
+
+/// Codes for one phone, asked for by anybody else: 29 on the first day and 24 on others, with five tries each. Somebody
+/// who guesses all the year gets in with 4 %, after sending 8,700 messages that their owner saw.
+pub const CODES_PER_STRANGERS_PHONE: Share = Share { messages: 5, one_per: Duration::from_secs(3_600) };
+
+/// Codes asked for from one address, or one /64 of IPv6. Thousands of phones share an address of a mobile carrier.
+pub const CODES_PER_ADDRESS: Share = Share { messages: 200, one_per: Duration::from_secs(5) };
+
+/// Codes of one store: what a large opening needs in its last hour, and a bill that a store survives.
+pub const CODES_PER_STORE: Share = Share { messages: 20_000, one_per: Duration::from_secs(1) };
+
+/// Codes to one country, of all stores together: messages to some countries are sold by those who ask for them.
+pub const CODES_PER_PREFIX: Share = Share { messages: 30_000, one_per: Duration::from_secs(1) };
+
+/// Codes altogether: the fuse between an attack and the bill.
+pub const CODES_PER_PLATFORM: Share = Share { messages: 50_000, one_per: Duration::from_millis(500) };
+
+/// The part of the pots of stores, countries and the platform that devices may take which have not logged in before.
+pub const SHARE_OF_STRANGERS: f64 = 0.8;
+
+/// How long an access token is good. It cannot be called back, so that it is short.
+pub const ACCESS_TOKEN_LIVES: Duration = Duration::from_secs(600);
+
+/// How long a refresh token is good while it is not used.
+pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// How long a session is good, however often it is refreshed.
+pub const SESSION_LIVES_MAX: Duration = Duration::from_secs(180 * 24 * 3_600);
+
+/// How long a used refresh token gets the same successor again: for lost answers and second tabs.
+pub const REFRESH_REPLAY: Duration = Duration::from_secs(30);
+
+/// How long ended sessions are kept, for support.
+pub const SESSIONS_KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// How long a device is known after its last login. Longer than any session.
+pub const DEVICE_KNOWN_FOR: Duration = Duration::from_secs(400 * 24 * 3_600);
 
 // Timeouts, from the inside out. Each is shorter than what encloses it, or the outer one would cut an inner one
 // short and leave its outcome unknown. `edge::config` checks the chain at start-up.

@@ -15,11 +15,16 @@ pub enum Queue {
     ReleaseNumbers,
     /// Orders whose money has something to settle, and events of gateways.
     SettlePayment,
+    /// Login codes to send.
+    SendLoginCode,
 }
 
 impl Queue {
     /// Every queue.
-    pub const ALL: [Self; 3] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment];
+    pub const ALL: [Self; 4] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment, Self::SendLoginCode];
+
+    /// Those whose messages can be about an order: what the outbox owes goes to these.
+    pub const OF_ORDERS: [Self; 3] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment];
 
     /// The name of the queue, which is the name of its worker.
     #[must_use]
@@ -28,6 +33,7 @@ impl Queue {
             Self::ReserveNumbers => "reserve-numbers",
             Self::ReleaseNumbers => "release-numbers",
             Self::SettlePayment => "settle-payment",
+            Self::SendLoginCode => "send-login-code",
         }
     }
 
@@ -67,7 +73,7 @@ pub struct OrderMessage {
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     /// Not JSON, or not the fields we need.
-    #[error("the body is not an order message: {0}")]
+    #[error("the body is not a message of this queue: {0}")]
     Malformed(#[from] serde_json::Error),
     /// A version that this code does not know.
     #[error("version {0} is unknown")]
@@ -116,6 +122,33 @@ impl EventMessage {
     #[must_use]
     pub fn new(tenant_id: Uuid, gateway: Gateway, event_id: &str) -> Self {
         Self { v: VERSION, tenant_id, gateway, event_id: event_id.to_owned() }
+    }
+}
+
+/// A message about a login code to send. It carries no phone and no code: both are looked up, or derived, when it is
+/// sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoginCodeMessage {
+    /// Version of the shape.
+    pub v: u32,
+    /// The store, also the message group for fair queueing.
+    pub tenant_id: Uuid,
+    /// The asking session.
+    pub asking_id: Uuid,
+}
+
+impl LoginCodeMessage {
+    /// A message of the current version.
+    #[must_use]
+    pub const fn new(tenant_id: Uuid, asking_id: Uuid) -> Self {
+        Self { v: VERSION, tenant_id, asking_id }
+    }
+}
+
+impl Message for LoginCodeMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        check_version(body)?;
+        Ok(serde_json::from_str(body)?)
     }
 }
 
@@ -172,6 +205,16 @@ mod tests {
         let body = serde_json::to_string(&event).unwrap();
         assert_eq!(SettleMessage::parse(&body).unwrap(), SettleMessage::Event(event));
         assert!(SettleMessage::parse(&body.replace("stripe", "unheard-of")).is_err());
+    }
+
+    #[test]
+    fn a_message_about_a_code_names_neither_phone_nor_code() {
+        let message = LoginCodeMessage::new(Uuid::from_u128(3), Uuid::from_u128(4));
+        let body = serde_json::to_string(&message).unwrap();
+        assert_eq!(LoginCodeMessage::parse(&body).unwrap(), message);
+        let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&body).unwrap();
+        assert_eq!(fields.keys().collect::<Vec<_>>(), ["asking_id", "tenant_id", "v"]);
+        assert!(LoginCodeMessage::parse(&body.replace("\"v\":1", "\"v\":9")).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! else: not the algorithm, not a key, not an address to fetch one from. Every refusal looks the same outside.
 
 pub mod development;
+pub mod signing;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +13,13 @@ use domain::Reason;
 use domain::limits::TOKEN_BYTES_MAX;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::config::Stage;
 use crate::environment::ConfigError;
+
+pub use signing::SigningKeys;
 
 /// Clock difference forgiven in either direction, in seconds.
 const LEEWAY_SECONDS: u64 = 30;
@@ -59,6 +63,8 @@ pub struct TokenKeys(Arc<Inner>);
 struct Inner {
     keys: HashMap<String, DecodingKey>,
     validation: Validation,
+    /// The same keys for others to read, as a JWK set.
+    published: Value,
 }
 
 impl std::fmt::Debug for TokenKeys {
@@ -97,6 +103,7 @@ impl TokenKeys {
         let set: Jwks =
             serde_json::from_str(jwks).map_err(|error| invalid(format!("must be a JWK set of EC keys: {error}")))?;
         let mut keys = HashMap::with_capacity(set.keys.len());
+        let mut published = Vec::with_capacity(set.keys.len());
         for jwk in set.keys {
             let key = jwk.key().map_err(|why| invalid(format!("has key {:?}, which {why}", jwk.kid)))?;
             if stage != Stage::Local && development::is_public_key(&key) {
@@ -105,6 +112,7 @@ impl TokenKeys {
             if keys.insert(jwk.kid.clone(), key).is_some() {
                 return Err(invalid(format!("has kid {:?} twice", jwk.kid)));
             }
+            published.push(jwk.published());
         }
         let mut validation = Validation::new(Algorithm::ES256);
         validation.leeway = LEEWAY_SECONDS;
@@ -112,7 +120,13 @@ impl TokenKeys {
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation.set_issuer(&[issuer]);
         validation.set_audience(&[BUYER_AUDIENCE]);
-        Ok(Self(Arc::new(Inner { keys, validation })))
+        Ok(Self(Arc::new(Inner { keys, validation, published: json!({ "keys": published }) })))
+    }
+
+    /// The keys as a JWK set (RFC 7517), for others who check our tokens.
+    #[must_use]
+    pub fn published(&self) -> &Value {
+        &self.0.published
     }
 
     /// The buyer that an `Authorization` header proves.
@@ -124,7 +138,7 @@ impl TokenKeys {
     }
 
     fn verified(&self, token: &str) -> Option<Buyer> {
-        let Inner { keys, validation } = &*self.0;
+        let Inner { keys, validation, .. } = &*self.0;
         // Unchecked, and used only to look a key up.
         let header = decode_header(token).ok()?;
         // Extensions marked critical must be understood, and we understand none.
@@ -139,13 +153,18 @@ impl TokenKeys {
 }
 
 /// The token in `Bearer <token>`, if its length is bearable.
-fn bearer_token(authorization: &str) -> Option<&str> {
+pub(crate) fn bearer_token(authorization: &str) -> Option<&str> {
     let (scheme, token) = authorization.split_once(' ')?;
     let fits = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= TOKEN_BYTES_MAX;
     fits.then_some(token)
 }
 
 impl Jwk {
+    fn published(&self) -> Value {
+        let Self { kid, x, y, .. } = self;
+        json!({ "kid": kid, "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": x, "y": y })
+    }
+
     /// The key, or what is wrong with it as the end of a sentence.
     fn key(&self) -> Result<DecodingKey, &'static str> {
         let is = |value: &Option<String>, wanted: &str| value.as_deref().is_none_or(|value| value == wanted);

@@ -12,8 +12,9 @@ use domain::limits;
 use domain::messages::Queue;
 use secrecy::SecretString;
 
-use crate::auth::TokenKeys;
+use crate::auth::{SigningKeys, TokenKeys};
 pub use crate::environment::{ConfigError, Environment};
+use crate::login_keys::LoginKeys;
 
 /// Where this code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,10 +165,28 @@ impl Config {
     /// # Errors
     /// [`ConfigError`]: not set, not usable, or the development key on a stage other than local.
     pub fn token_keys(&self) -> Result<TokenKeys, ConfigError> {
-        let missing = |name: &str| ConfigError::Missing(name.to_owned());
-        let jwks = self.token_keys.as_deref().ok_or_else(|| missing("TIRADA_TOKEN_KEYS"))?;
-        let issuer = self.token_issuer.as_deref().ok_or_else(|| missing("TIRADA_TOKEN_ISSUER"))?;
-        TokenKeys::from_jwks(jwks, issuer, self.stage)
+        let jwks = self.token_keys.as_deref().ok_or_else(|| ConfigError::Missing("TIRADA_TOKEN_KEYS".to_owned()))?;
+        TokenKeys::from_jwks(jwks, self.issuer()?, self.stage)
+    }
+
+    /// The keys that sign buyers' tokens, from TIRADA_SIGNING_KEYS; each must be among [`Self::token_keys`].
+    ///
+    /// # Errors
+    /// [`ConfigError`]: not set or not usable, or a key that nobody accepts.
+    pub fn signing_keys(&self, environment: &Environment) -> Result<SigningKeys, ConfigError> {
+        SigningKeys::from_json(&environment.required("TIRADA_SIGNING_KEYS")?, self.issuer()?, &self.token_keys()?)
+    }
+
+    /// The keys that codes, refresh tokens and device tokens are derived with, from TIRADA_LOGIN_KEYS.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: not set, not usable, or the development key on a stage other than local.
+    pub fn login_keys(&self, environment: &Environment) -> Result<LoginKeys, ConfigError> {
+        LoginKeys::from_json(&environment.required("TIRADA_LOGIN_KEYS")?, self.stage)
+    }
+
+    fn issuer(&self) -> Result<&str, ConfigError> {
+        self.token_issuer.as_deref().ok_or_else(|| ConfigError::Missing("TIRADA_TOKEN_ISSUER".to_owned()))
     }
 }
 

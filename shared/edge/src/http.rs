@@ -3,6 +3,7 @@
 //! A function brings its routes, with handlers that take the extractors of this module and return
 //! `Result<_, Problem>`; [`serve`] does the rest.
 
+mod address;
 mod body;
 mod buyer;
 mod conditional;
@@ -22,8 +23,9 @@ use lambda_http::Context;
 use tracing::Instrument;
 use uuid::Uuid;
 
+pub use address::{ClientAddress, OriginSecret};
 pub use body::{JsonBody, PathParams, QueryParams, RawBody};
-pub use buyer::BuyerAuth;
+pub use buyer::{BuyerAuth, SessionAuth};
 pub use conditional::{cacheable, cacheable_json, is_unmodified, not_modified};
 pub use idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IdempotencyKey};
 pub use money::Money;

@@ -7,38 +7,27 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::rand;
 use domain::payments::Gateway;
 use domain::{Error, Result};
-use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::config::Stage;
 use crate::environment::ConfigError;
+use crate::key_set::KeySet;
 
-const VARIABLE: &str = "TIRADA_SEALING_KEYS";
-const KEY_BYTES: usize = 32;
-const KEYS_MAX: usize = 8;
-const ID_BYTES_MAX: usize = 32;
 /// First byte of what is sealed.
 const FORMAT: u8 = 1;
 
 /// The development key set. It is public; configuration refuses it on every stage but local.
 pub const DEVELOPMENT_KEYS: &str = include_str!("../development/sealing-keys.json");
 
+const KEYS: KeySet = KeySet {
+    variable: "TIRADA_SEALING_KEYS",
+    development: DEVELOPMENT_KEYS,
+    development_name: "the development sealing key",
+};
+
 /// Keys that seal and open.
 #[derive(Clone)]
 pub struct SealingKeys(std::sync::Arc<[(String, LessSafeKey)]>);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    keys: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    id: String,
-    key: String,
-}
 
 /// What a store's credentials are sealed for.
 #[must_use]
@@ -52,25 +41,11 @@ impl SealingKeys {
     /// # Errors
     /// [`ConfigError`]: not of this form, or a development key on a stage other than local.
     pub fn from_json(text: &str, stage: Stage) -> Result<Self, ConfigError> {
-        let wrong = || ConfigError::invalid(VARIABLE, "must be {\"keys\": [{\"id\", \"key\"}]} with keys of 32 bytes");
-        let document: Document = serde_json::from_str(text).map_err(|_| wrong())?;
-        if !(1..=KEYS_MAX).contains(&document.keys.len()) {
-            return Err(wrong());
-        }
-        let development: Document = serde_json::from_str(DEVELOPMENT_KEYS).map_err(|_| wrong())?;
-        let mut keys = Vec::new();
-        for Entry { id, key } in document.keys {
-            if stage != Stage::Local && development.keys.iter().any(|known| known.key == key) {
-                return Err(ConfigError::LocalOnly { what: "the development sealing key", stage: stage.word() });
-            }
-            let bytes = aws_smithy_types::base64::decode(&key).map_err(|_| wrong())?;
-            if bytes.len() != KEY_BYTES || !(1..=ID_BYTES_MAX).contains(&id.len()) {
-                return Err(wrong());
-            }
-            let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| wrong())?;
-            keys.push((id, LessSafeKey::new(key)));
-        }
-        Ok(Self(keys.into()))
+        let keys = KEYS.read(text, stage)?.into_iter().map(|(id, bytes)| {
+            let key = UnboundKey::new(&AES_256_GCM, &bytes);
+            key.map(|key| (id, LessSafeKey::new(key))).map_err(|_| ConfigError::invalid(KEYS.variable, "has a bad key"))
+        });
+        Ok(Self(keys.collect::<Result<Vec<_>, _>>()?.into()))
     }
 
     /// Seals a text for a context.

@@ -31,7 +31,7 @@ pub fn init() {
 }
 
 /// A subscriber that writes JSON lines.
-pub(crate) fn lines<W>(filter: Targets, writer: W) -> impl Subscriber + Send + Sync
+pub fn lines<W>(filter: Targets, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -40,7 +40,7 @@ where
 }
 
 /// Levels per target from text such as `info` or `warn,store=debug`. Text that means nothing means info.
-pub(crate) fn filter(wanted: &str) -> Targets {
+pub fn filter(wanted: &str) -> Targets {
     let wanted: Targets = match wanted.trim() {
         "" => Targets::new().with_default(LevelFilter::INFO),
         text => text.to_lowercase().parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO)),

@@ -12,6 +12,7 @@ mod errors;
 pub mod findings;
 pub mod health;
 pub mod idempotency;
+pub mod login;
 pub mod migrations;
 pub mod numbers;
 pub mod orders;
@@ -33,6 +34,7 @@ pub(crate) mod types {
     pub(crate) const BYTEA: Type = Type::BYTEA;
     pub(crate) const BYTEAS: Type = Type::BYTEA_ARRAY;
     pub(crate) const FLOAT8: Type = Type::FLOAT8;
+    pub(crate) const FLOAT8S: Type = Type::FLOAT8_ARRAY;
     pub(crate) const INT2: Type = Type::INT2;
     pub(crate) const INT4: Type = Type::INT4;
     pub(crate) const INT4S: Type = Type::INT4_ARRAY;

@@ -1,15 +1,19 @@
 //! Deletes what was kept long enough, a bounded number of rows at a time.
 
+use std::time::Duration;
+
 use domain::Result;
-use domain::limits::{FINDINGS_KEPT, IDEMPOTENCY_KEYS_KEPT, INBOX_KEPT, ROWS_PER_PRUNE_MAX};
+use domain::limits::{
+    FINDINGS_KEPT, IDEMPOTENCY_KEYS_KEPT, INBOX_KEPT, LOGIN_CODES_KEPT, ROWS_PER_PRUNE_MAX, SESSIONS_KEPT,
+};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use crate::errors::from_postgres;
 use crate::types::{FLOAT8, INT8};
 
-/// Deletes answers kept under idempotency keys, resolved findings and processed events that are past their time; returns how many
-/// rows. A remainder is left to the next pass.
+/// Deletes answers kept under idempotency keys, resolved findings, processed events, old asking sessions and sessions,
+/// and pots that are full again; returns how many rows. A remainder is left to the next pass.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -20,8 +24,22 @@ pub async fn prune(client: &Client) -> Result<u64> {
         select id from audit_findings where resolved_at < now() - make_interval(secs => $1) limit $2)";
     let inbox = "delete from inbox where ctid = any(array(
         select ctid from inbox where processed_at < now() - make_interval(secs => $1) order by processed_at limit $2))";
+    let login_codes = "delete from login_codes where id = any(array(
+        select id from login_codes where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
+    let sessions = "delete from sessions where id = any(array(
+        select id from sessions where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
+    // One that somebody takes from meanwhile is not full any more, and stays.
+    let pots = "delete from login_limits where full_until < now() - make_interval(secs => $1) and subject = any(array(
+        select subject from login_limits where full_until < now() - make_interval(secs => $1) limit $2))";
     let mut deleted = 0;
-    for (sql, kept) in [(keys, IDEMPOTENCY_KEYS_KEPT), (findings, FINDINGS_KEPT), (inbox, INBOX_KEPT)] {
+    for (sql, kept) in [
+        (keys, IDEMPOTENCY_KEYS_KEPT),
+        (findings, FINDINGS_KEPT),
+        (inbox, INBOX_KEPT),
+        (login_codes, LOGIN_CODES_KEPT),
+        (sessions, SESSIONS_KEPT),
+        (pots, Duration::ZERO),
+    ] {
         let params: [(&(dyn ToSql + Sync), _); 2] = [(&kept.as_secs_f64(), FLOAT8), (&ROWS_PER_PRUNE_MAX, INT8)];
         deleted += client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     }

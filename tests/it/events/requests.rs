@@ -43,6 +43,7 @@ fn expected(function: &str, event: &Value) -> u16 {
     match function {
         "payments" => 201,
         "orders" => 202,
+        "login" if event["body"].is_string() => 202,
         _ if function == "payment-webhook" || event["requestContext"]["http"]["method"] == "GET" => 200,
         _ => panic!("{function} takes no POST"),
     }
@@ -62,6 +63,7 @@ async fn http_files_are_answered_by_their_function() {
             "orders" => http::orders(database.app(1), chain.queues.clone()),
             "order-status" => http::order_status(database.app(1)),
             "payments" => http::payments(database.app(1), cashier.clone()),
+            "login" => http::login(database.app(1), tests::login::keys(), chain.queues.clone()),
             "payment-webhook" => http::payment_webhook(database.app(1), cashier.clone(), chain.queues.clone()),
             _ => http::catalog(database.app(1)),
         }
@@ -80,6 +82,7 @@ async fn http_files_are_answered_by_their_function() {
     );
     assert_eq!(chain.queues.len(Queue::SettlePayment), 2, "an event that is not processed is handed on again");
     assert_eq!(look::count(&database, "select count(*) from inbox").await, 1, "both webhooks are the same event");
+    assert_eq!(chain.queues.len(Queue::SendLoginCode), 1, "a code was asked for");
     chain.run().await;
     chain.settle().await;
     database.owner().execute("update outbox set next_attempt_at = now()", &[]).await.unwrap();

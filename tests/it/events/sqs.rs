@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
-use domain::messages::{Message, OrderMessage, Queue, SettleMessage};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use domain::messages::{LoginCodeMessage, Message, OrderMessage, Queue, SettleMessage};
 use domain::orders::State;
 use domain::payments::Gateway;
 use edge::Deadline;
@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use store::payments::{Event, Received, receive};
 use tests::gateway::FakeGateway;
 use tests::http::{self, Buyer};
+use tests::login::{Phones, keys};
 use tests::{TestDatabase, look};
 use uuid::Uuid;
 
@@ -68,6 +69,13 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
                 .await
                 .unwrap()
         }
+        Queue::SendLoginCode => {
+            let phones = Phones::default();
+            let state = send_login_code::State::new(app, keys().login, phones.sender(), Arc::new(Nowhere));
+            let response = send_login_code::handle(&state, event, deadline).await.unwrap();
+            assert!(phones.messages().iter().all(|(phone, _)| phone == PHONE));
+            response
+        }
         Queue::ReleaseNumbers => {
             release_numbers::handle(&release_numbers::State::new(app, Arc::new(Nowhere)), event, deadline)
                 .await
@@ -103,7 +111,8 @@ async fn pay(database: &TestDatabase, gateway: &FakeGateway, cashier: &cashier::
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqs_files_are_served_and_only_the_bad_records_reported() {
-    for queue in Queue::ALL {
+    let ends = [State::Reserved, State::Cancelled, State::Paid];
+    for (queue, wanted) in Queue::OF_ORDERS.into_iter().zip(ends) {
         let mut served = BTreeSet::new();
         for name in names(&format!("sqs-{}", queue.name())) {
             let (database, _) = as_named().await;
@@ -125,11 +134,6 @@ async fn sqs_files_are_served_and_only_the_bad_records_reported() {
             assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
             assert!(readable.len() >= 2, "{name}: a bad record has neighbours");
             assert_eq!(run(&database, queue, event).await, bad, "{name}");
-            let wanted = match queue {
-                Queue::ReserveNumbers => State::Reserved,
-                Queue::ReleaseNumbers => State::Cancelled,
-                Queue::SettlePayment => State::Paid,
-            };
             for order_id in readable {
                 assert_eq!(look::order(&database, order_id).await.state, wanted, "{name}: {order_id}");
                 served.insert(order_id);
@@ -137,6 +141,33 @@ async fn sqs_files_are_served_and_only_the_bad_records_reported() {
             database.finish_under_way().await;
         }
         assert!(served.len() >= 2);
+    }
+}
+
+/// A phone that asks for codes in both asking sessions that the files name.
+const PHONE: &str = "+5511900000001";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_about_codes_are_served_and_only_the_bad_records_reported() {
+    for name in names("sqs-send-login-code") {
+        let (database, _) = as_named().await;
+        let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
+        let read = |record: &SqsMessage| LoginCodeMessage::parse(record.body.as_deref().unwrap_or_default()).ok();
+        let readable: Vec<_> = event.records.iter().filter_map(read).collect();
+        assert!(readable.len() >= 2, "{name}: a bad record has neighbours");
+        for message in &readable {
+            assert_eq!(message.tenant_id, TENANT);
+            let sql = "insert into login_codes (id, tenant_id, phone, language, key_id, expires_at, look_at)
+                values ($1, $2, $3, 'pt-BR', 'development', now() + interval '5 minutes', now())";
+            database.owner().execute(sql, &[&message.asking_id, &TENANT, &PHONE]).await.unwrap();
+        }
+        let bad: BTreeSet<String> =
+            event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
+        assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
+        assert_eq!(run(&database, Queue::SendLoginCode, event).await, bad, "{name}");
+        let unsent = "select count(*) from login_codes where sent < asked or claimed_until is not null";
+        assert_eq!(look::count(&database, unsent).await, 0, "{name}");
+        database.finish_under_way().await;
     }
 }
 

@@ -39,6 +39,7 @@ fn our_own_metrics_are_emitted_by_the_code() {
         "queue_age_ms",
         "audit_findings",
         "refunds_failed",
+        "login_codes_lost",
         "payments_unanswered_age_ms",
         "inbox_age_ms",
     ] {

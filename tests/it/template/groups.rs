@@ -19,6 +19,7 @@ fn environment(sqs: Sqs) -> Environment {
             "TIRADA_QUEUE_RESERVE_NUMBERS_URL" => sqs.url(Queue::ReserveNumbers),
             "TIRADA_QUEUE_RELEASE_NUMBERS_URL" => sqs.url(Queue::ReleaseNumbers),
             "TIRADA_QUEUE_SETTLE_PAYMENT_URL" => sqs.url(Queue::SettlePayment),
+            "TIRADA_QUEUE_SEND_LOGIN_CODE_URL" => sqs.url(Queue::SendLoginCode),
             _ => return None,
         };
         Some(value)

@@ -45,6 +45,17 @@ fn no_wildcards_beyond_what_aws_demands() {
                 assert!(list(&statement["Action"]).iter().all(|action| action.as_str().unwrap().starts_with("ec2:")));
                 continue;
             }
+            // A phone has no ARN. Topics, which have one, are denied.
+            if id == "SendLoginCodeRole" && statement["Action"] == "sns:Publish" {
+                let effects: BTreeSet<String> = statements(&template)
+                    .into_iter()
+                    .filter(|(holder, one)| *holder == id && one["Action"] == "sns:Publish")
+                    .map(|(_, one)| format!("{} {}", one["Effect"], one["Resource"]))
+                    .collect();
+                let topics = r#""Deny" {"Fn::Sub":"arn:${AWS::Partition}:sns:*:*:*"}"#.to_owned();
+                assert_eq!(effects, [r#""Allow" "*""#.to_owned(), topics].into());
+                continue;
+            }
             for resource in list(&statement["Resource"]).into_iter().filter(|_| statement["Effect"] == "Allow") {
                 // Where answers of custom resources go: a bucket of CloudFormation's own in each region.
                 let answers =
@@ -102,6 +113,8 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
         {
             assert_eq!(allowed(action), if reads { queues.clone() } else { BTreeSet::new() }, "{name} {action}");
         }
+        let publishes = own.iter().any(|one| one["Action"] == "sns:Publish");
+        assert_eq!(publishes, name == "send-login-code", "{name}");
         let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
         assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
         let managed = template.resource(role).get("/ManagedPolicyArns").to_string();

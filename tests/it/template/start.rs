@@ -4,42 +4,78 @@ use std::time::Duration;
 
 use domain::limits;
 use domain::messages::Queue;
+use edge::auth::development;
+use edge::http::OriginSecret;
+use edge::login_keys;
 use edge::queue::SqsQueue;
 use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys};
 use edge::{Config, Environment, Kind};
+use send_login_code::Sender;
 use serde_json::json;
 use tests::files;
 use tests::template::{Function, Template};
 
 use super::application;
 
-const SECRET: &str = "arn:aws:secretsmanager:us-east-1:000000000000:secret:sealing-keys-000000";
 const VERSION: &str = "01995b1e-6c00-7a10-8f21-3b5c7d9e1f02";
-/// What stands in that secret.
+
+/// Secrets by the parameters that name them, and what stands in each.
+const SECRETS: [(&str, &str); 4] = [
+    ("SealingKeys", KEYS),
+    ("LoginKeys", KEYS),
+    ("SigningKeys", SIGNING_KEYS),
+    ("Origin", "0123456789abcdef0123456789abcdef"),
+];
 const KEYS: &str = r#"{"keys":[{"id":"1","key":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}]}"#;
+/// The example of RFC 7517, appendix A.2, and its public half.
+const SIGNING_KEYS: &str = r#"{"keys":[{"kid":"1","kty":"EC","crv":"P-256",
+    "x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
+    "d":"870MB6gfuTJ4HtUnUvYMyJpr5eUZNP4Bk43bVdj3eAE"}]}"#;
+const TOKEN_KEYS: &str = r#"{"keys":[{"kid":"1","kty":"EC","crv":"P-256",
+    "x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}"#;
+
+fn secret_arn(name: &str) -> String {
+    format!("arn:aws:secretsmanager:us-east-1:000000000000:secret:{name}-000000")
+}
+
+/// The parameters of a stage.
+fn given(stage: &str) -> Vec<(String, String)> {
+    if stage == "local" {
+        let given = [
+            ("DatabaseUrl", "postgres://tirada_app:x@127.0.0.1/tirada"),
+            ("SealingKeys", DEVELOPMENT_KEYS),
+            ("LoginKeys", login_keys::DEVELOPMENT_KEYS),
+            ("SigningKeys", development::SIGNING_KEYS),
+            ("TokenKeys", development::JWKS),
+            ("PhonesFile", "phones.jsonl"),
+        ];
+        return given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    }
+    let secrets = SECRETS.iter().flat_map(|(name, _)| {
+        [(format!("{name}SecretArn"), secret_arn(name)), (format!("{name}SecretVersion"), VERSION.to_owned())]
+    });
+    let rest = [("DatabaseProxyEndpoint", "tirada.proxy.example"), ("TokenKeys", TOKEN_KEYS)];
+    secrets.chain(rest.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+}
 
 /// A function's variables as CloudFormation would set them on AWS or locally, secrets included.
 fn environment(template: &Template, function: Function<'_>, stage: &str) -> Environment {
-    let queues =
-        template.of_type("AWS::SQS::Queue").map(|queue| (queue.id, format!("https://sqs.example/{}", queue.id)));
-    let given = if stage == "local" {
-        [("DatabaseUrl", "postgres://tirada_app:x@127.0.0.1/tirada"), ("SealingKeys", DEVELOPMENT_KEYS), ("", "")]
-    } else {
-        [
-            ("DatabaseProxyEndpoint", "tirada.proxy.example"),
-            ("SealingKeysSecretArn", SECRET),
-            ("SealingKeysSecretVersion", VERSION),
-        ]
-    };
-    let given = given.map(|(name, value)| (name, value.to_owned())).into_iter().chain(queues);
-    let given = given.chain([("Stage", stage.to_owned())]).map(|(name, value)| (name.to_owned(), value)).collect();
+    let queues = template
+        .of_type("AWS::SQS::Queue")
+        .map(|queue| (queue.id.to_owned(), format!("https://sqs.example/{}", queue.id)));
+    let given = given(stage).into_iter().chain(queues).chain([("Stage".to_owned(), stage.to_owned())]).collect();
     let mut variables = template.environment(function, &given);
     for name in ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
         variables.insert(name.into(), "us-east-1".into());
     }
     for value in variables.values_mut().filter(|value| value.starts_with("{{")) {
-        assert_eq!(*value, format!("{{{{resolve:secretsmanager:{SECRET}:SecretString:::{VERSION}}}}}"));
-        KEYS.clone_into(value);
+        let resolve = |name: &str| {
+            let arn = secret_arn(name);
+            format!("{{{{resolve:secretsmanager:{arn}:SecretString:::{VERSION}}}}}")
+        };
+        let secret = SECRETS.iter().find(|(name, _)| *value == resolve(name));
+        let (_, content) = secret.unwrap_or_else(|| panic!("{value} is no secret"));
+        (*content).clone_into(value);
     }
     Environment::from_lookup(move |name| variables.get(name).cloned())
 }
@@ -61,7 +97,7 @@ fn every_function_starts_on_every_stage() {
             let config =
                 Config::read(&environment, function.kind()).unwrap_or_else(|e| panic!("{name} on {stage}: {e}"));
             assert_eq!(config.stage.word(), stage);
-            if matches!(name, "orders" | "order-status" | "payments") {
+            if matches!(name, "orders" | "order-status" | "payments" | "login") {
                 config.token_keys().unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             // Who asks gateways opens stores' credentials, and nobody else can.
@@ -71,13 +107,31 @@ fn every_function_starts_on_every_stage() {
                 SealingKeys::from_json(&keys, config.stage)
                     .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
+            // Who signs tokens, and who derives codes, and nobody else.
+            assert_eq!(environment.optional("TIRADA_SIGNING_KEYS").is_some(), name == "login", "{name} on {stage}");
+            if name == "login" {
+                config.signing_keys(&environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+                OriginSecret::from_environment(&environment)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+                assert_eq!(environment.optional("TIRADA_ORIGIN_SECRET").is_some(), stage != "local");
+            }
+            let derives = matches!(name, "login" | "send-login-code");
+            assert_eq!(environment.optional("TIRADA_LOGIN_KEYS").is_some(), derives, "{name} on {stage}");
+            if derives {
+                config.login_keys(&environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            if name == "send-login-code" {
+                Sender::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
             assert_eq!(
                 environment.optional("TIRADA_SANDBOX_URL"),
                 None,
                 "{name}: there is no sandbox unless one is named"
             );
             let needed: Vec<Queue> = match name {
-                "orders" | "reconcile-orders" => Queue::ALL.into(),
+                "orders" => Queue::OF_ORDERS.into(),
+                "reconcile-orders" => Queue::ALL.into(),
+                "login" => vec![Queue::SendLoginCode],
                 "payment-webhook" => vec![Queue::SettlePayment],
                 worker => Queue::from_name(worker).into_iter().collect(),
             };
@@ -89,20 +143,31 @@ fn every_function_starts_on_every_stage() {
 #[test]
 fn keys_and_the_sandbox_are_only_where_they_may_be() {
     let template = application();
-    assert_eq!(template.0["Parameters"]["SealingKeys"]["NoEcho"], true);
+    for keys in ["SealingKeys", "SigningKeys", "LoginKeys"] {
+        assert_eq!(template.0["Parameters"][keys]["NoEcho"], true, "{keys}");
+    }
     let rules = template.0["Rules"].to_string();
     for (parameter, must_be_empty) in [
         ("SealingKeys", true),
         ("SandboxUrl", true),
         ("SealingKeysSecretArn", false),
         ("SealingKeysSecretVersion", false),
+        ("SigningKeys", true),
+        ("SigningKeysSecretArn", false),
+        ("SigningKeysSecretVersion", false),
+        ("LoginKeys", true),
+        ("LoginKeysSecretArn", false),
+        ("LoginKeysSecretVersion", false),
+        ("PhonesFile", true),
     ] {
         let is_empty = json!({ "Fn::Equals": [{ "Ref": parameter }, ""] });
         let assertion = if must_be_empty { is_empty } else { json!({ "Fn::Not": [is_empty] }) };
         assert!(rules.contains(&format!("{{\"Assert\":{assertion},")), "no rule says {assertion}");
     }
     for line in files::read("samconfig.toml").lines() {
-        assert!(!line.starts_with("SealingKeys ="), "keys in the clear: {line}");
+        for keys in ["SealingKeys =", "SigningKeys =", "LoginKeys ="] {
+            assert!(!line.starts_with(keys), "keys in the clear: {line}");
+        }
         assert!(!line.starts_with("SandboxUrl ="), "{line}: only the local cloud has one");
     }
 }

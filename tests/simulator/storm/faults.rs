@@ -190,7 +190,7 @@ fn send_again(world: &World, product: &Product) {
     world.note("old messages again");
     let mine = world.ledger.acceptances().into_iter().filter(|one| one.product_id == product.described.id);
     for acceptance in mine.take(50) {
-        for queue in Queue::ALL {
+        for queue in Queue::OF_ORDERS {
             world.sqs.put(queue, &message(product, acceptance.order_id));
         }
     }

@@ -166,6 +166,12 @@ impl StandardQueue {
         self.messages.len()
     }
 
+    /// Bodies that are visible or in flight.
+    #[must_use]
+    pub fn bodies(&self) -> Vec<String> {
+        self.messages.values().map(|message| message.body.clone()).collect()
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -82,8 +82,13 @@ impl Template {
             return self.substituted(text, given);
         }
         match value["Fn::If"].as_array().map(Vec::as_slice) {
-            Some([condition, on_aws, locally]) if condition == "OnAws" => {
-                self.resolved(if given["Stage"] == "local" { locally } else { on_aws }, given)
+            Some([condition, yes, no]) => {
+                let is_so = match condition.as_str() {
+                    Some("OnAws") => given["Stage"] != "local",
+                    Some("HasOriginSecret") => !self.value_of("OriginSecretArn", given).is_empty(),
+                    _ => panic!("a variable depends on {condition}"),
+                };
+                self.resolved(if is_so { yes } else { no }, given)
             }
             _ => panic!("a variable is {value}"),
         }

@@ -50,7 +50,7 @@ pub(crate) async fn run(
 /// Sends rows to their queues; returns those that were taken.
 async fn send(queue: &Arc<dyn MessageQueue>, claimed: &[Owed]) -> Vec<Owed> {
     let mut sent = Vec::with_capacity(claimed.len());
-    for target in Queue::ALL {
+    for target in Queue::OF_ORDERS {
         let rows: Vec<&Owed> = claimed.iter().filter(|owed| owed.queue == target).collect();
         if rows.is_empty() {
             continue;

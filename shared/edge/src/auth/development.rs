@@ -15,6 +15,9 @@ pub const KID: &str = "development";
 /// The key set that local configuration uses.
 pub const JWKS: &str = include_str!("../../development/jwks.json");
 
+/// The private key as a JWK set, as local configuration has it.
+pub const SIGNING_KEYS: &str = include_str!("../../development/signing-keys.json");
+
 /// The private key, PKCS #8 in PEM.
 pub const SIGNING_KEY: &str = include_str!("../../development/signing-key.pem");
 
@@ -43,11 +46,17 @@ pub(super) fn is_public_key(key: &DecodingKey) -> bool {
     point.is_some_and(|point| key.try_get_as_bytes().is_ok_and(|bytes| bytes == point))
 }
 
-pub(super) fn header() -> Header {
+/// The header of its tokens.
+#[must_use]
+pub fn header() -> Header {
     Header { kid: Some(KID.to_owned()), ..Header::new(Algorithm::ES256) }
 }
 
-pub(super) fn sign(header: &Header, claims: &impl serde::Serialize) -> Result<String> {
+/// Any claims under any header, signed with it.
+///
+/// # Errors
+/// [`Error::Fault`] when the key cannot be used for that.
+pub fn sign(header: &Header, claims: &impl serde::Serialize) -> Result<String> {
     encode(header, claims, &EncodingKey::from_ec_der(&private_der())).map_err(|error| Error::Fault(Box::new(error)))
 }
 

@@ -105,6 +105,9 @@ async fn command(template: &Template, function: Function<'_>, api: &str, shop: &
         ("TokenKeys", edge::auth::development::JWKS.into()),
         ("TokenIssuer", ISSUER.into()),
         ("SealingKeys", edge::sealing::DEVELOPMENT_KEYS.into()),
+        ("SigningKeys", edge::auth::development::SIGNING_KEYS.into()),
+        ("LoginKeys", edge::login_keys::DEVELOPMENT_KEYS.into()),
+        ("PhonesFile", "/dev/null".into()),
     ];
     let queue = |queue: Queue| (format!("{}Queue", pascal(queue.name())), format!("http://{api}/{}", queue.name()));
     let given = given.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(Queue::ALL.map(queue));
@@ -133,6 +136,8 @@ async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
         "order-status" => "http-list-orders",
         "payments" => "http-pay-order",
         "payment-webhook" => "http-receive-webhook",
+        "login" => "http-ask-login-code",
+        "send-login-code" => "sqs-send-login-code",
         "reserve-numbers" => {
             let placed = shop.place(BATCH_AT_START, Mix::Both, &mut run.rng).await;
             return serde_json::from_str(&shop.events(&placed, BATCH_AT_START)[0]).unwrap();

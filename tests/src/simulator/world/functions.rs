@@ -8,6 +8,7 @@ use domain::messages::Queue;
 use crate::TestDatabase;
 use crate::database::APP_PASSWORD;
 use crate::gateway::{Dialect, FakeGateway};
+use crate::login::Phones;
 use crate::simulator::figures::Figures;
 use crate::simulator::function::{Function, Gate, Settings as FunctionSettings, bootstrap};
 use crate::simulator::proxy::Proxy;
@@ -25,6 +26,9 @@ pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> B
         ("TokenKeys", edge::auth::development::JWKS.to_owned()),
         ("TokenIssuer", crate::http::ISSUER.to_owned()),
         ("SealingKeys", edge::sealing::DEVELOPMENT_KEYS.to_owned()),
+        ("SigningKeys", edge::auth::development::SIGNING_KEYS.to_owned()),
+        ("LoginKeys", edge::login_keys::DEVELOPMENT_KEYS.to_owned()),
+        ("PhonesFile", Phones::of(database).path()),
     ];
     let queues = Queue::ALL.map(|queue| (format!("{}Queue", pascal(queue.name())), sqs.url(queue)));
     parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(queues).collect()

@@ -1,0 +1,29 @@
+//! The countries that a store sends codes to.
+
+use domain::{Reason, Result};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::errors::from_postgres;
+use crate::rows::column;
+use crate::types::{TEXTS, UUID};
+
+/// Country calling codes that a store serves, without the plus sign.
+///
+/// # Errors
+/// Not-found when there is no such store, or busy or fault from the database.
+pub async fn list_prefixes(client: &Client, tenant_id: Uuid) -> Result<Vec<String>> {
+    let sql = "select phone_prefixes from tenants where id = $1";
+    let row = client.query_typed_opt(sql, &[(&tenant_id, UUID)]).await.map_err(from_postgres)?;
+    column(&row.ok_or(Reason::NotFound)?, "phone_prefixes")
+}
+
+/// Puts other country calling codes in their place.
+///
+/// # Errors
+/// Not-found when there is no such store, or busy or fault from the database.
+pub async fn save_prefixes(client: &Client, tenant_id: Uuid, prefixes: &[String]) -> Result<()> {
+    let sql = "update tenants set phone_prefixes = $2 where id = $1";
+    let changed = client.execute_typed(sql, &[(&tenant_id, UUID), (&prefixes, TEXTS)]).await.map_err(from_postgres)?;
+    if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
+}

@@ -1,0 +1,72 @@
+//! Nothing personal and no secret gets into a log or a row where it does not belong.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use edge::telemetry::{filter, lines};
+use serde_json::json;
+use tests::leaks;
+use tests::login::Door;
+
+use super::PHONE;
+
+/// A log kept in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+// One thread, so that everything logs where this test listens.
+#[tokio::test(flavor = "current_thread")]
+async fn neither_phones_nor_codes_nor_tokens_are_logged() {
+    let memory = Memory::default();
+    let writer = memory.clone();
+    let guard = tracing::subscriber::set_default(lines(filter("trace"), move || writer.clone()));
+    let door = Door::open().await;
+    let asking = door.asking(PHONE).await;
+    door.send_by(send_login_code::Sender::local("/dev/null/phones.jsonl")).await;
+    door.queues.refuse_every(1);
+    door.ask(&json!({ "phone": PHONE, "asking_session": asking })).await;
+    door.queues.refuse_every(0);
+    let queue = Arc::clone(&door.queues) as Arc<dyn edge::queue::MessageQueue>;
+    tests::look::change(&door.database, "update login_codes set look_at = now()", 1).await;
+    let deadline = edge::Deadline::after(std::time::Duration::from_secs(60));
+    reconcile_orders::run(&door.database.app(1), &queue, deadline).await;
+    door.send().await;
+    let code = door.phones.code(PHONE);
+    door.give(&json!({ "asking_session": asking, "code": "000000" })).await;
+    let session = door.give(&json!({ "asking_session": asking, "code": code })).await.json();
+    door.refresh(&session["refresh_token"], &session["device"]).await;
+    door.refresh(&session["refresh_token"], &json!(null)).await;
+    for _ in 0..10 {
+        door.ask(&json!({ "phone": PHONE })).await;
+    }
+    drop(guard);
+    let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+    for said in ["a login code was not sent", "not published", "used again", "request refused"] {
+        assert!(text.contains(said), "the log was listened to: {said}");
+    }
+    for line in text.lines() {
+        assert_eq!(leaks::find(line), None, "{line}");
+        for secret in [&PHONE[1..], "192.0.2.1", &session["buyer"].to_string()] {
+            assert!(!line.contains(secret), "{line}");
+        }
+        let mut fields: serde_json::Value = serde_json::from_str(line).unwrap();
+        fields.as_object_mut().unwrap().remove("timestamp");
+        let has_code = fields.to_string().split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == code);
+        assert!(!has_code, "{line}");
+    }
+    let leaking: Vec<String> = leaks::in_rows(door.database.owner()).await;
+    let belongs = |found: &String| found.starts_with("buyers.phone has") || found.starts_with("login_codes.phone has");
+    assert!(!leaking.is_empty() && leaking.iter().all(belongs), "{leaking:?}");
+    door.database.finish().await;
+}
