@@ -47,7 +47,7 @@ def with_postgres(work: Callable[[], int]) -> int:
 
 
 def run_storm(form: str, seeds: int, *, at_once: bool = False) -> int:
-    """Shows what each storm was: while it rages, or afterwards if orders and payments storm at once.
+    """Shows what each storm was: while it rages, or afterwards if orders and payments rage at once.
 
     On the tests' Postgres, which is there.
     """
