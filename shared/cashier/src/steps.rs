@@ -63,10 +63,12 @@ impl Cashier {
         let asked = match (step, attempt.payment_id.as_deref()) {
             (Step::Create, _) => self.create(&client, attempt, description).await,
             (Step::Capture, Some(payment_id)) => self.capture(&client, attempt, payment_id).await,
-            (Step::Void, Some(payment_id)) => match client.void(payment_id, &key_about(attempt, "void", payment_id)).await {
-                Err(Failure::NotFound) => self.find(&client, attempt, description).await,
-                voided => self.bring(attempt, voided, Freshness::MayBeKept).await,
-            },
+            (Step::Void, Some(payment_id)) => {
+                match client.void(payment_id, &key_about(attempt, "void", payment_id)).await {
+                    Err(Failure::NotFound) => self.find(&client, attempt, description).await,
+                    voided => self.bring(attempt, voided, Freshness::MayBeKept).await,
+                }
+            }
             (Step::Fetch, Some(payment_id)) => match client.fetch(payment_id).await {
                 // Known once and unknown now: another account, perhaps. By our reference, before anybody waits for ever.
                 Err(Failure::NotFound) if attempt.state.is_open() => self.find(&client, attempt, description).await,
@@ -270,7 +272,11 @@ impl Cashier {
     /// that is late money.
     async fn close_needless(&self, attempt: &Attempt, payment_id: &str) {
         let closed = match self.client(attempt.tenant_id, attempt.gateway).await {
-            Ok(client) => client.void(payment_id, &key_about(attempt, "void", payment_id)).await.map(drop).map_err(|f| f.to_string()),
+            Ok(client) => client
+                .void(payment_id, &key_about(attempt, "void", payment_id))
+                .await
+                .map(drop)
+                .map_err(|f| f.to_string()),
             Err(error) => Err(error.chain()),
         };
         if let Err(error) = closed {
