@@ -101,6 +101,20 @@ reasons! {
     UnsupportedMediaType = "unsupported-media-type", "The body must be JSON";
     /// No valid token.
     Unauthorized = "unauthorized", "A valid token is required";
+    /// The role may not do this.
+    Forbidden = "forbidden", "Your role does not allow this";
+    /// The session has not proved for a while who it belongs to.
+    NotFresh = "not-fresh", "Prove again who you are, then repeat this";
+    /// A link that is used, old or not ours.
+    LinkWrong = "link-wrong", "The link is used up or no longer good";
+    /// The only owner of a store.
+    LastOwner = "last-owner", "A store needs an owner";
+    /// Somebody who is staff already.
+    StaffExists = "staff-exists", "That address belongs to the store's staff already";
+    /// A change that does not say what it was made from.
+    PreconditionRequired = "precondition-required", "An If-Match header is required";
+    /// Somebody else changed it first.
+    PreconditionFailed = "precondition-failed", "It has changed since you read it";
     /// The header is required on this route.
     KeyMissing = "key-missing", "An Idempotency-Key header is required";
     /// Same key, other request.

@@ -11,6 +11,8 @@ pub mod messages;
 pub mod numbers;
 pub mod orders;
 pub mod payments;
+pub mod roles;
 pub mod schedule;
+pub mod staff;
 
 pub use errors::{Error, Reason, Result};

@@ -289,6 +289,52 @@ pub const SESSIONS_KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// How long a device is known after its last login. Longer than any session.
 pub const DEVICE_KNOWN_FOR: Duration = Duration::from_secs(400 * 24 * 3_600);
 
+/// How long a link to sign in is good. Long enough for slow mail.
+pub const SIGN_IN_LINK_LIVES: Duration = Duration::from_secs(900);
+
+/// How long an invitation, or a link to set one-time passwords up again, is good: over a weekend.
+pub const INVITATION_LIVES: Duration = Duration::from_secs(3 * 24 * 3_600);
+
+/// One-time passwords that may be tried with one link, or in one session without a right one between. Five of three
+/// good ones in a million.
+pub const STAFF_TRIES_MAX: i16 = 5;
+
+/// How long a one-time password proves who somebody is, for what wants a fresh proof.
+pub const FRESH_FOR: Duration = Duration::from_secs(600);
+
+/// How long the session of staff lives while it is not used: a working day.
+pub const STAFF_SESSION_IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
+
+/// How long it lives, however often it is refreshed.
+pub const STAFF_SESSION_LIVES_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// When a request for a link to sign in is answered, and until when its mail must have left: the same for addresses
+/// that are staff's and addresses that are not.
+pub const STAFF_LINK_ANSWER_AFTER: Duration = Duration::from_secs(1);
+
+/// What the provider of mail is given to answer where nobody must not know.
+pub const MAIL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Links to sign in for one address at one store. With five tries each, somebody who reads the mail and guesses all the
+/// day gets in with one in 450.
+pub const STAFF_LINKS_PER_EMAIL: Share = Share { messages: 5, one_per: Duration::from_secs(600) };
+
+/// Links to sign in asked for from one client's address.
+pub const STAFF_LINKS_PER_ADDRESS: Share = Share { messages: 20, one_per: Duration::from_secs(60) };
+
+/// Staff of one store, removed ones not counted.
+pub const STAFF_PER_STORE_MAX: i64 = 200;
+
+/// Most that one act adds to a hold.
+pub const HOLD_EXTENSION_SECONDS_MAX: i32 = 24 * 3_600;
+
+/// Numbers that staff block or unblock with one request: they change in one transaction, whose locks buyers' orders
+/// wait for, and fit the body.
+pub const NUMBERS_PER_ACT_MAX: usize = 1_000;
+
+/// Longest reason that staff give, in characters.
+pub const REASON_CHARS_MAX: usize = 200;
+
 // Timeouts, from the inside out. Each is shorter than what encloses it, or the outer one would cut an inner one
 // short and leave its outcome unknown. `edge::config` checks the chain at start-up.
 
