@@ -1,10 +1,11 @@
-//! Who is asking: buyers' tokens.
+//! Who is asking: buyers' tokens, and staff's.
 //!
 //! A token is an ES256 JWT signed by a key of the allow-list, chosen by `kid`. Nothing in a token can choose anything
 //! else: not the algorithm, not a key, not an address to fetch one from. Every refusal looks the same outside.
 
 pub mod development;
 pub mod signing;
+mod staff;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use domain::Reason;
 use domain::limits::TOKEN_BYTES_MAX;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -20,6 +22,7 @@ use crate::config::Stage;
 use crate::environment::ConfigError;
 
 pub use signing::SigningKeys;
+pub use staff::StaffClaim;
 
 /// Clock difference forgiven in either direction, in seconds.
 const LEEWAY_SECONDS: u64 = 30;
@@ -56,13 +59,26 @@ struct Claims {
     nbf: Option<u64>,
 }
 
-/// The public keys that may sign buyers' tokens. Cheap to clone.
+/// What a token says about its end.
+trait Expiring {
+    /// Seconds since 1970.
+    fn exp(&self) -> u64;
+}
+
+impl Expiring for Claims {
+    fn exp(&self) -> u64 {
+        self.exp
+    }
+}
+
+/// The public keys that may sign tokens of buyers and of staff. Cheap to clone.
 #[derive(Clone)]
 pub struct TokenKeys(Arc<Inner>);
 
 struct Inner {
     keys: HashMap<String, DecodingKey>,
-    validation: Validation,
+    buyers: Validation,
+    staff: Validation,
     /// The same keys for others to read, as a JWK set.
     published: Value,
 }
@@ -114,13 +130,9 @@ impl TokenKeys {
             }
             published.push(jwk.published());
         }
-        let mut validation = Validation::new(Algorithm::ES256);
-        validation.leeway = LEEWAY_SECONDS;
-        validation.validate_nbf = true;
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        validation.set_issuer(&[issuer]);
-        validation.set_audience(&[BUYER_AUDIENCE]);
-        Ok(Self(Arc::new(Inner { keys, validation, published: json!({ "keys": published }) })))
+        let buyers = validation(Algorithm::ES256, issuer, BUYER_AUDIENCE);
+        let staff = staff::staff_validation(issuer);
+        Ok(Self(Arc::new(Inner { keys, buyers, staff, published: json!({ "keys": published }) })))
     }
 
     /// The keys as a JWK set (RFC 7517), for others who check our tokens.
@@ -134,22 +146,38 @@ impl TokenKeys {
     /// # Errors
     /// [`Reason::Unauthorized`], whatever is wrong.
     pub fn verify_buyer(&self, authorization: Option<&str>) -> Result<Buyer, Reason> {
-        authorization.and_then(bearer_token).and_then(|token| self.verified(token)).ok_or(Reason::Unauthorized)
+        let claims = authorization.and_then(bearer_token).and_then(|token| self.verified(token, &self.0.buyers));
+        let buyer = claims.map(|Claims { sub, tenant, .. }| Buyer { buyer_id: sub, tenant_id: tenant });
+        buyer.ok_or(Reason::Unauthorized)
     }
 
-    fn verified(&self, token: &str) -> Option<Buyer> {
-        let Inner { keys, validation, .. } = &*self.0;
+    fn staff_claims(&self, token: &str) -> Option<staff::StaffClaims> {
+        self.verified(token, &self.0.staff)
+    }
+
+    fn verified<C: DeserializeOwned + Expiring>(&self, token: &str, validation: &Validation) -> Option<C> {
         // Unchecked, and used only to look a key up.
         let header = decode_header(token).ok()?;
         // Extensions marked critical must be understood, and we understand none.
         if header.crit.is_some() {
             return None;
         }
-        let key = keys.get(header.kid.as_deref()?)?;
-        let claims = decode::<Claims>(token, key, validation).ok()?.claims;
+        let key = self.0.keys.get(header.kid.as_deref()?)?;
+        let claims = decode::<C>(token, key, validation).ok()?.claims;
         let furthest = jsonwebtoken::get_current_timestamp() + LIFETIME_SECONDS_MAX + LEEWAY_SECONDS;
-        (claims.exp <= furthest).then_some(Buyer { buyer_id: claims.sub, tenant_id: claims.tenant })
+        (claims.exp() <= furthest).then_some(claims)
     }
+}
+
+/// What tokens of one kind are checked for.
+fn validation(algorithm: Algorithm, issuer: &str, audience: &str) -> Validation {
+    let mut validation = Validation::new(algorithm);
+    validation.leeway = LEEWAY_SECONDS;
+    validation.validate_nbf = true;
+    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    validation.set_issuer(&[issuer]);
+    validation.set_audience(&[audience]);
+    validation
 }
 
 /// The token in `Bearer <token>`, if its length is bearable.

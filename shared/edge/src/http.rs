@@ -8,8 +8,10 @@ mod body;
 mod buyer;
 mod conditional;
 mod idempotency;
+mod if_match;
 mod money;
 mod paging;
+mod staff;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -28,8 +30,10 @@ pub use body::{JsonBody, PathParams, QueryParams, RawBody};
 pub use buyer::{BuyerAuth, SessionAuth};
 pub use conditional::{cacheable, cacheable_json, is_unmodified, not_modified};
 pub use idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IdempotencyKey};
+pub use if_match::{IfMatch, versioned};
 pub use money::Money;
 pub use paging::{Page, cut};
+pub use staff::{StaffSessionAuth, StaffToken};
 
 use crate::metrics::{self, Dimension};
 use crate::panics::caught;

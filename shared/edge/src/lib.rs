@@ -14,6 +14,7 @@ pub mod iam;
 mod key_set;
 pub mod login_keys;
 pub mod metrics;
+pub mod one_time_link;
 pub mod panics;
 pub mod problem;
 pub mod queue;
@@ -21,6 +22,7 @@ pub mod random;
 pub mod sealing;
 pub mod sqs;
 pub mod telemetry;
+pub mod totp;
 
 pub use config::{Config, Kind, Stage};
 pub use deadline::Deadline;

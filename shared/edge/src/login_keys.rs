@@ -84,6 +84,13 @@ impl LoginKeys {
         pots.iter().map(name).collect()
     }
 
+    /// What one pot is called: as [`Self::subjects`], for pots that are no phone's.
+    #[must_use]
+    pub fn subject(&self, pot: &str, of: &[&str]) -> Uuid {
+        let parts: Vec<&[u8]> = [pot].iter().chain(of).map(|part| part.as_bytes()).collect();
+        self.current().name("limit", &parts)
+    }
+
     /// The first one; a set has one at least.
     fn current(&self) -> &Key {
         &self.0[0]

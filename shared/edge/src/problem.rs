@@ -165,6 +165,9 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         R::KeyMissing | R::BadSignature => (StatusCode::BAD_REQUEST, None),
         R::Unauthorized => (StatusCode::UNAUTHORIZED, None),
         R::PaymentDeclined => (StatusCode::PAYMENT_REQUIRED, None),
+        R::Forbidden | R::NotFresh => (StatusCode::FORBIDDEN, None),
+        R::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, None),
+        R::PreconditionRequired => (StatusCode::PRECONDITION_REQUIRED, None),
         R::NotFound => (StatusCode::NOT_FOUND, None),
         R::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, None),
         R::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, None),
@@ -177,6 +180,7 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         | R::TimeSkipped
         | R::MethodUnavailable
         | R::CodeWrong
+        | R::LinkWrong
         | R::CountryNotServed => (StatusCode::UNPROCESSABLE_ENTITY, None),
         // Send the same again, soon.
         R::KeyInFlight | R::Busy => (StatusCode::CONFLICT, Some(1)),
@@ -198,6 +202,8 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         | R::TooManyAttempts
         | R::QueuedTooLong
         | R::ReservingHalted
+        | R::LastOwner
+        | R::StaffExists
         | R::Frozen => (StatusCode::CONFLICT, None),
     }
 }

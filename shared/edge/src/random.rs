@@ -9,7 +9,15 @@ use uuid::Uuid;
 /// # Errors
 /// A fault when there is no randomness.
 pub fn uuid() -> Result<Uuid> {
-    let mut bytes = [0; 16];
+    Ok(uuid::Builder::from_random_bytes(bytes()?).into_uuid())
+}
+
+/// So many random bytes.
+///
+/// # Errors
+/// A fault when there is no randomness.
+pub fn bytes<const COUNT: usize>() -> Result<[u8; COUNT]> {
+    let mut bytes = [0; COUNT];
     rand::fill(&mut bytes).map_err(|_| Error::fault("no randomness"))?;
-    Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    Ok(bytes)
 }

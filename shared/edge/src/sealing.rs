@@ -1,5 +1,5 @@
-//! Stores' credentials at rest: AES-256-GCM with a key of the platform, bound to the store and the gateway they are
-//! for, so that a row copied to another store does not open.
+//! Secrets at rest, stores' credentials and those of one-time passwords: AES-256-GCM with a key of the platform, bound
+//! to the store and the gateway or person they are for, so that a row copied to another does not open.
 //!
 //! Several keys may be known at once: the first seals, every one opens, so that a rotation needs no moment.
 
@@ -33,6 +33,12 @@ pub struct SealingKeys(std::sync::Arc<[(String, LessSafeKey)]>);
 #[must_use]
 pub fn context(tenant_id: Uuid, gateway: Gateway) -> Vec<u8> {
     format!("credentials {tenant_id} {}", gateway.word()).into_bytes()
+}
+
+/// What the secret of somebody's one-time passwords is sealed for.
+#[must_use]
+pub fn totp_context(tenant_id: Uuid, staff_id: Uuid) -> Vec<u8> {
+    format!("totp {tenant_id} {staff_id}").into_bytes()
 }
 
 impl SealingKeys {

@@ -7,6 +7,7 @@ use domain::{Error, Result};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode, get_current_timestamp};
 use uuid::Uuid;
 
+use super::staff::{StaffClaim, staff_claims};
 use super::{BUYER_AUDIENCE, Claims, POINT_BYTES};
 
 /// The `kid` of the development key.
@@ -36,6 +37,14 @@ pub fn sign_buyer(tenant_id: Uuid, buyer_id: Uuid, issuer: &str, lifetime: Durat
         nbf: None,
     };
     sign(&header(), &claims)
+}
+
+/// A token of a session of staff as signing in would issue it.
+///
+/// # Errors
+/// [`Error::Fault`] when the key cannot be used.
+pub fn sign_staff(claim: StaffClaim, issuer: &str, lifetime: Duration) -> Result<String> {
+    sign(&header(), &staff_claims(claim, issuer, lifetime))
 }
 
 /// Whether this is the development key, under whatever `kid`.

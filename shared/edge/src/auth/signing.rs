@@ -1,4 +1,4 @@
-//! Making buyers' tokens. Only the login can: everybody else knows the public keys alone.
+//! Making tokens. Only the functions where people log in can: everybody else knows the public keys alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const VARIABLE: &str = "TIRADA_SIGNING_KEYS";
 const NUMBER_BYTES: usize = 32;
 const PROBE_LIVES: Duration = Duration::from_secs(60);
 
-/// A private key that signs buyers' tokens, and the issuer's name. Cheap to clone.
+/// A private key that signs tokens, and the issuer's name. Cheap to clone.
 #[derive(Clone)]
 pub struct SigningKeys(Arc<Inner>);
 
@@ -82,16 +82,24 @@ impl SigningKeys {
     /// # Errors
     /// [`Error::Fault`] when the key cannot be used.
     pub fn sign_buyer(&self, buyer: Buyer, lifetime: Duration) -> Result<String> {
-        let Inner { header, key, issuer } = &*self.0;
-        let claims = Claims {
-            iss: issuer.clone(),
+        self.sign(&Claims {
+            iss: self.0.issuer.clone(),
             aud: BUYER_AUDIENCE.to_owned(),
             sub: buyer.buyer_id,
             tenant: buyer.tenant_id,
             exp: get_current_timestamp() + lifetime.as_secs(),
             nbf: None,
-        };
-        encode(header, &claims, key).map_err(|error| Error::Fault(Box::new(error)))
+        })
+    }
+
+    /// Who issues buyers' tokens.
+    pub(super) fn issuer(&self) -> &str {
+        &self.0.issuer
+    }
+
+    pub(super) fn sign(&self, claims: &impl Serialize) -> Result<String> {
+        let Inner { header, key, .. } = &*self.0;
+        encode(header, claims, key).map_err(|error| Error::Fault(Box::new(error)))
     }
 }
 

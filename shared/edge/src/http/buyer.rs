@@ -42,7 +42,7 @@ where
 }
 
 /// The header's value, if there is exactly one and it is text.
-fn authorization(parts: &Parts) -> Option<&str> {
+pub(super) fn authorization(parts: &Parts) -> Option<&str> {
     let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
     let (first, second) = (headers.next()?, headers.next());
     second.is_none().then(|| first.to_str().ok())?

@@ -11,6 +11,7 @@ use super::{HASH_BYTES, Key, LoginKeys};
 
 /// How tokens begin, so that people and scanners of logs know them.
 const REFRESH: &str = "trr_";
+const STAFF_REFRESH: &str = "trs_";
 const DEVICE: &str = "trd_";
 
 /// What a refresh token says.
@@ -20,6 +21,18 @@ pub struct Refresh {
     pub session_id: Uuid,
     /// Its generation, from 1 on.
     pub generation: i32,
+}
+
+impl Refresh {
+    fn said(self) -> Vec<u8> {
+        [self.session_id.as_bytes(), &self.generation.to_be_bytes()[..]].concat()
+    }
+
+    fn read(said: &[u8]) -> Option<Self> {
+        let (session_id, generation) = said.split_first_chunk()?;
+        let generation = i32::from_be_bytes(generation.try_into().ok()?);
+        Some(Self { session_id: Uuid::from_bytes(*session_id), generation })
+    }
 }
 
 /// A device that has logged in before.
@@ -36,17 +49,25 @@ impl LoginKeys {
     /// The refresh token of a generation of a family.
     #[must_use]
     pub fn refresh_token(&self, refresh: Refresh) -> String {
-        let said = [refresh.session_id.as_bytes(), &refresh.generation.to_be_bytes()[..]].concat();
-        self.current().token(REFRESH, &said)
+        self.current().token(REFRESH, &refresh.said())
+    }
+
+    /// The same of staff's sessions: neither is good for the other.
+    #[must_use]
+    pub fn staff_refresh_token(&self, refresh: Refresh) -> String {
+        self.current().token(STAFF_REFRESH, &refresh.said())
     }
 
     /// What a refresh token says, if it is one of ours.
     #[must_use]
     pub fn read_refresh(&self, token: &str) -> Option<Refresh> {
-        let (_, said) = self.read(REFRESH, token)?;
-        let (session_id, generation) = said.split_first_chunk()?;
-        let generation = i32::from_be_bytes(generation.try_into().ok()?);
-        Some(Refresh { session_id: Uuid::from_bytes(*session_id), generation })
+        Refresh::read(&self.read(REFRESH, token)?.1)
+    }
+
+    /// What a refresh token of staff says, if it is one of ours.
+    #[must_use]
+    pub fn read_staff_refresh(&self, token: &str) -> Option<Refresh> {
+        Refresh::read(&self.read(STAFF_REFRESH, token)?.1)
     }
 
     /// The token that a device keeps after it has logged in with a phone at a store. `now` in seconds since 1970.
