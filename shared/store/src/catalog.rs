@@ -4,7 +4,7 @@ use domain::catalog::{Intake, Money, NewProduct, Range, Reserving};
 use domain::numbers::{Chunk, Counters};
 use domain::{Error, Reason, Result};
 use time::OffsetDateTime;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
 use crate::errors::{constraint_of, from_postgres};
@@ -83,8 +83,14 @@ pub async fn list_stores(client: &Client, after: Option<&str>, limit: i64) -> Re
 /// # Errors
 /// Invalid when a rule of [`NewProduct::validate`] is broken, not-found when there is no such tenant.
 pub async fn insert_product(client: &mut Client, product: &NewProduct) -> Result<i32> {
-    product.validate().map_err(|_| Reason::Invalid)?;
     let tx = client.transaction().await.map_err(from_postgres)?;
+    let key = insert_with_chunks(&tx, product).await?;
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(key)
+}
+
+pub(crate) async fn insert_with_chunks(tx: &Transaction<'_>, product: &NewProduct) -> Result<i32> {
+    product.validate().map_err(|_| Reason::Invalid)?;
     let sql = "insert into products (id, tenant_id, campaign, name, first_number, number_count, padding, price_minor,
             currency, opens_at, closes_at, zone, hold_seconds, numbers_per_order_max, numbers_per_buyer_max)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
@@ -113,15 +119,16 @@ pub async fn insert_product(client: &mut Client, product: &NewProduct) -> Result
         .await
         .map_err(|error| match constraint_of(&error) {
             Some("products_tenant_exists") => Reason::NotFound.into(),
+            // Ids are made from keys: one that was used before its key was forgotten.
+            Some("products_pkey") => Reason::KeyReused.into(),
             _ => from_postgres(error),
         })?;
     let key: i32 = column(&row, "key")?;
-    insert_chunks(&tx, key, product.range).await?;
-    tx.commit().await.map_err(from_postgres)?;
+    insert_chunks(tx, key, product.range).await?;
     Ok(key)
 }
 
-async fn insert_chunks(tx: &tokio_postgres::Transaction<'_>, product_key: i32, range: Range) -> Result<()> {
+async fn insert_chunks(tx: &Transaction<'_>, product_key: i32, range: Range) -> Result<()> {
     let chunks: Vec<Chunk> = (0..range.chunk_count()).map(|index| Chunk::new(range, index)).collect();
     let indexes: Vec<i32> = chunks.iter().map(Chunk::index).collect();
     let sizes: Vec<i32> = chunks.iter().map(|chunk| chunk.counters().available).collect();

@@ -6,6 +6,7 @@
 //! buyer), taken_numbers, payment_attempts, refunds, outbox. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
 //! RDS Proxy pins a session for them.
 
+pub mod acts;
 pub mod audit;
 pub mod catalog;
 mod errors;
@@ -19,8 +20,10 @@ pub mod orders;
 pub mod outbox;
 pub mod payments;
 mod pool;
+pub mod products;
 pub mod prune;
 mod rows;
+pub mod staff;
 pub mod switches;
 
 pub use errors::{constraint_of, from_postgres};

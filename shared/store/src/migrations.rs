@@ -142,9 +142,9 @@ pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&Sec
         grant usage on schema public to {APP_ROLE};
         revoke all on all tables in schema public from {APP_ROLE};
         grant select, insert, update, delete on all tables in schema public to {APP_ROLE};
-        revoke update, delete, truncate on order_events from {APP_ROLE};
+        revoke update, delete, truncate on order_events, audit_log from {APP_ROLE};
         revoke insert, update, delete on refinery_schema_history from {APP_ROLE};
-        revoke delete on tenants, products, number_chunks, orders from {APP_ROLE};"
+        revoke delete on tenants, products, number_chunks, orders, staff from {APP_ROLE};"
     );
     client.batch_execute(&format!("begin; {sql} commit;")).await.map_err(from_postgres)
 }

@@ -1,11 +1,15 @@
-//! Orders: placing, reading, cancelling.
+//! Orders: placing, reading, cancelling; and what staff do to them.
 
 mod cancel;
 mod overdue;
 mod place;
 mod read;
+mod search;
+mod staff;
 
 pub use cancel::{Cancelled, cancel};
 pub use overdue::reject_overdue;
 pub use place::{NewOrder, Placed, place, replay};
-pub use read::{Event, Order, Page, Place, find, history, list};
+pub use read::{Event, Order, Page, Place, find, history, history_of, list};
+pub use search::{Wanted, search};
+pub use staff::{extend, give_up};

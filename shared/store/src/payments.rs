@@ -30,8 +30,8 @@ pub use policy::{Policy, find_policy, save_policy};
 pub use record::{Answer, RefundAnswer, record, record_refund};
 pub use refunds::{
     Refund, RefundRequest, list_failed, list_refundable, note_refund_asked, renew_refund_key, request_refund,
-    retry_refund,
+    request_refund_by, retry_refund,
 };
 pub use start::{NewAttempt, Started, start};
 pub use view::{Payable, PaymentOf, RefundOf, find_payable, list_payments};
-pub use withdraw::withdraw;
+pub use withdraw::{withdraw, withdraw_by};

@@ -12,8 +12,8 @@ use tokio_postgres::types::ToSql;
 use crate::errors::from_postgres;
 use crate::types::{FLOAT8, INT8};
 
-/// Deletes answers kept under idempotency keys, resolved findings, processed events, old asking sessions and sessions,
-/// and pots that are full again; returns how many rows. A remainder is left to the next pass.
+/// Deletes answers kept under idempotency keys, resolved findings, processed events, old asking sessions, links and
+/// sessions, and pots that are full again; returns how many rows. A remainder is left to the next pass.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -28,6 +28,10 @@ pub async fn prune(client: &Client) -> Result<u64> {
         select id from login_codes where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
     let sessions = "delete from sessions where id = any(array(
         select id from sessions where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
+    let staff_links = "delete from staff_links where id = any(array(
+        select id from staff_links where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
+    let staff_sessions = "delete from staff_sessions where id = any(array(
+        select id from staff_sessions where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
     // One that somebody takes from meanwhile is not full any more, and stays.
     let pots = "delete from login_limits where full_until < now() - make_interval(secs => $1) and subject = any(array(
         select subject from login_limits where full_until < now() - make_interval(secs => $1) limit $2))";
@@ -38,6 +42,8 @@ pub async fn prune(client: &Client) -> Result<u64> {
         (inbox, INBOX_KEPT),
         (login_codes, LOGIN_CODES_KEPT),
         (sessions, SESSIONS_KEPT),
+        (staff_links, SESSIONS_KEPT),
+        (staff_sessions, SESSIONS_KEPT),
         (pots, Duration::ZERO),
     ] {
         let params: [(&(dyn ToSql + Sync), _); 2] = [(&kept.as_secs_f64(), FLOAT8), (&ROWS_PER_PRUNE_MAX, INT8)];

@@ -8,6 +8,7 @@ use domain::{Reason, Result};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
+use crate::acts::{NewAct, record};
 use crate::catalog::Product;
 use crate::errors::{constraint_of, from_postgres};
 use crate::numbers::Failure;
@@ -21,7 +22,7 @@ use crate::switches;
 /// # Errors
 /// Out-of-range, reserving-halted, numbers-taken when one of them is not free, or busy or fault from the database.
 pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
-    twice(client, product, numbers, true).await
+    twice(client, product, numbers, true, None).await
 }
 
 /// Unblocks blocked numbers, all or none.
@@ -29,18 +30,40 @@ pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i3
 /// # Errors
 /// Out-of-range, reserving-halted, numbers-taken when one of them is not blocked, or busy or fault from the database.
 pub async fn unblock(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
-    twice(client, product, numbers, false).await
+    twice(client, product, numbers, false, None).await
+}
+
+/// Blocks free numbers as an act of staff, all or none, once per key.
+///
+/// # Errors
+/// As [`block`], and those of a key.
+pub async fn block_by(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
+    twice(client, product, numbers, true, Some(act)).await
+}
+
+/// Unblocks blocked numbers as an act of staff, all or none, once per key.
+///
+/// # Errors
+/// As [`unblock`], and those of a key.
+pub async fn unblock_by(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
+    twice(client, product, numbers, false, Some(act)).await
 }
 
 /// Once, and once more after mending when bits and rows disagreed.
-async fn twice(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, take: bool) -> Result<()> {
+async fn twice(
+    client: &mut Client,
+    product: &Product,
+    numbers: &BTreeSet<i32>,
+    take: bool,
+    act: Option<&NewAct>,
+) -> Result<()> {
     if !numbers.iter().all(|number| product.described.range.contains(*number)) {
         return Err(Reason::OutOfRange.into());
     }
-    match change(client, product, numbers, take).await {
+    match change(client, product, numbers, take, act).await {
         Err(Failure::Disagreement(chunks)) => {
             mend_chunks(client, product, &chunks).await?;
-            change(client, product, numbers, take).await.map_err(Failure::into_error)
+            change(client, product, numbers, take, act).await.map_err(Failure::into_error)
         }
         other => other.map_err(Failure::into_error),
     }
@@ -51,12 +74,18 @@ async fn change(
     product: &Product,
     numbers: &BTreeSet<i32>,
     take: bool,
+    act: Option<&NewAct>,
 ) -> std::result::Result<(), Failure> {
     let range = product.described.range;
     let indexes: BTreeSet<i32> = numbers.iter().map(|number| range.chunk_of(*number)).collect();
     let indexes: Vec<i32> = indexes.into_iter().collect();
     let rows: Vec<(i32, Option<Uuid>)> = numbers.iter().map(|number| (*number, None)).collect();
     let tx = client.transaction().await.map_err(from_postgres)?;
+    if let Some(act) = act
+        && !record(&tx, act).await?
+    {
+        return Ok(());
+    }
     if switches::reserving(&tx, product.key).await? == Reserving::Halted {
         return Err(Reason::ReservingHalted.into());
     }

@@ -1,11 +1,13 @@
 //! Cancelling: the order's own row, never a chunk, so that buyers' traffic cannot reach the workers' locks.
 
+use std::time::Duration;
+
 use domain::limits::{OUTBOX_GRACE, QUEUED_SILENT_AFTER};
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::{Reason, Result};
-use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use crate::errors::{from_postgres, is_lock_timeout};
@@ -61,12 +63,12 @@ pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: 
     let requested: bool = column(&row, "requested")?;
     let done = match state {
         State::Queued => {
-            mark_cancelled(&tx, id).await?;
+            mark_cancelled(&tx, id, "buyer").await?;
             Cancelled::Now
         }
         State::Reserved | State::Paying if !requested => {
             let queue = if state == State::Paying { Queue::SettlePayment } else { Queue::ReleaseNumbers };
-            mark_requested(&tx, id, outbox_id, queue).await?;
+            mark_requested(&tx, id, outbox_id, queue, OUTBOX_GRACE).await?;
             Cancelled::Requested { queue, outbox_id, product_id }
         }
         State::Cancelled | State::Reserved | State::Paying => Cancelled::Already,
@@ -76,7 +78,7 @@ pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: 
     Ok(done)
 }
 
-async fn mark_cancelled(tx: &tokio_postgres::Transaction<'_>, id: Uuid) -> Result<()> {
+pub(super) async fn mark_cancelled(tx: &Transaction<'_>, id: Uuid, cause: &str) -> Result<()> {
     let sql = "with changed as (
             update orders set state = 'cancelled', version = version + 1 where id = $1 and state = 'queued'
             returning id, version, product_key, created_at
@@ -85,13 +87,20 @@ async fn mark_cancelled(tx: &tokio_postgres::Transaction<'_>, id: Uuid) -> Resul
             where q.product_key = c.product_key and q.created_at = c.created_at and q.order_id = c.id
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
-        select id, version, 'queued', 'cancelled', 'buyer' from changed";
-    tx.execute_typed(sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
+        select id, version, 'queued', 'cancelled', $2 from changed";
+    tx.execute_typed(sql, &[(&id, UUID), (&cause, TEXT)]).await.map_err(from_postgres)?;
     Ok(())
 }
 
-/// The expiry sweep looks at the order as well, should the message be lost for good.
-async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_id: Uuid, queue: Queue) -> Result<()> {
+/// The relay leaves the message alone for a while, if somebody is about to send it. The expiry sweep looks at the order
+/// as well, should the message be lost for good.
+pub(super) async fn mark_requested(
+    tx: &Transaction<'_>,
+    id: Uuid,
+    outbox_id: Uuid,
+    queue: Queue,
+    grace: Duration,
+) -> Result<()> {
     let sql = "with changed as (
             update orders set cancel_requested_at = now(), sweep_at = least(sweep_at, now() + make_interval(secs => $5))
             where id = $1 and state in ('reserved', 'paying')
@@ -105,7 +114,7 @@ async fn mark_requested(tx: &tokio_postgres::Transaction<'_>, id: Uuid, outbox_i
         (&id, UUID),
         (&outbox_id, UUID),
         (&queue.name(), TEXT),
-        (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
+        (&grace.as_secs_f64(), FLOAT8),
         (&QUEUED_SILENT_AFTER.as_secs_f64(), FLOAT8),
     ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;

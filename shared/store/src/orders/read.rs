@@ -71,7 +71,7 @@ pub struct Order {
     pub read_at: OffsetDateTime,
 }
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "o.id, o.tenant_id, o.product_id, o.product_key, p.padding, o.buyer_id, o.state, o.requested_numbers,
     o.requested_quantity, o.fallback, o.unit_price_minor, o.currency, o.total_minor, o.created_at, o.queue_deadline, o.only_held_stock,
     o.numbers, o.lost_numbers, o.substitutes, o.suggestions, o.given_up, o.reason, o.expires_at, o.cancel_requested_at, o.version,
@@ -177,6 +177,15 @@ pub async fn history(client: &Client, id: Uuid) -> Result<(Order, Vec<Event>)> {
     Ok((order, events))
 }
 
+/// The same for a store's staff; orders of other stores do not exist.
+///
+/// # Errors
+/// Not-found, or busy or fault from the database.
+pub async fn history_of(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<(Order, Vec<Event>)> {
+    let found = history(client, id).await?;
+    if found.0.tenant_id == tenant_id { Ok(found) } else { Err(Reason::NotFound.into()) }
+}
+
 fn event_from(row: &Row) -> Result<Event> {
     let from: Option<&str> = column(row, "from_state")?;
     Ok(Event {
@@ -193,7 +202,7 @@ fn list_of(row: &Row, name: &str) -> Result<Vec<i32>> {
     Ok(column::<Option<Vec<i32>>>(row, name)?.unwrap_or_default())
 }
 
-fn order_from(row: &Row) -> Result<Order> {
+pub(super) fn order_from(row: &Row) -> Result<Order> {
     let reason: Option<&str> = column(row, "reason")?;
     Ok(Order {
         id: column(row, "id")?,

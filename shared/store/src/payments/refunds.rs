@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::attempts::Attempt;
 use super::money::Money;
+use crate::acts::{NewAct, record};
 use crate::errors::from_postgres;
 use crate::numbers::expect;
 use crate::rows::{column, one_word};
@@ -118,10 +119,26 @@ pub struct RefundRequest<'a> {
 /// # Errors
 /// Not-found, wrong-state, numbers-taken when a number is not the order's or goes back already, or busy or fault.
 pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) -> Result<Refund> {
+    requested(client, request, None).await
+}
+
+/// The same as an act of staff, once per key.
+///
+/// # Errors
+/// As [`request_refund`], and those of a key.
+pub async fn request_refund_by(client: &mut Client, request: &RefundRequest<'_>, act: &NewAct) -> Result<Refund> {
+    requested(client, request, Some(act)).await
+}
+
+async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option<&NewAct>) -> Result<Refund> {
     let tx = client.transaction().await.map_err(from_postgres)?;
     let mut money = Money::lock(&tx, request.order_id).await?.ok_or(Reason::NotFound)?;
     if money.order.tenant_id != request.tenant_id {
         return Err(Reason::NotFound.into());
+    }
+    // A key that is known names a refund that is.
+    if let Some(act) = act {
+        record(&tx, act).await?;
     }
     if let Some(known) = money.refunds.iter().find(|refund| refund.id == request.refund_id) {
         return Ok(known.clone());

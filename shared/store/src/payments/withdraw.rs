@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::money::Money;
 use super::moves;
+use crate::acts::{NewAct, record};
 use crate::catalog::{Product, require_product};
 use crate::errors::from_postgres;
 use crate::numbers::{Failure, repair};
@@ -27,13 +28,31 @@ pub async fn withdraw(
     order_id: Uuid,
     numbers: Option<&[i32]>,
 ) -> Result<Vec<i32>> {
+    withdrawn(client, tenant_id, order_id, numbers, None).await
+}
+
+/// The same as an act of staff; nothing, when it was done under the key before.
+///
+/// # Errors
+/// As [`withdraw`], and those of a key.
+pub async fn withdraw_by(client: &mut Client, numbers: Option<&[i32]>, act: &NewAct) -> Result<()> {
+    withdrawn(client, act.tenant_id, act.subject_id, numbers, Some(act)).await.map(|_| ())
+}
+
+async fn withdrawn(
+    client: &mut Client,
+    tenant_id: Uuid,
+    order_id: Uuid,
+    numbers: Option<&[i32]>,
+    act: Option<&NewAct>,
+) -> Result<Vec<i32>> {
     let sql = "select product_id from orders where id = $1 and tenant_id = $2";
     let row = client.query_typed_opt(sql, &[(&order_id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     let product = require_product(client, column(&row.ok_or(Reason::NotFound)?, "product_id")?).await?;
-    match once(client, &product, order_id, numbers).await {
+    match once(client, &product, order_id, numbers, act).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
             repair(client, &product, &failure).await?;
-            once(client, &product, order_id, numbers).await.map_err(Failure::into_error)
+            once(client, &product, order_id, numbers, act).await.map_err(Failure::into_error)
         }
         other => other.map_err(Failure::into_error),
     }
@@ -44,9 +63,15 @@ async fn once(
     product: &Product,
     order_id: Uuid,
     numbers: Option<&[i32]>,
+    act: Option<&NewAct>,
 ) -> std::result::Result<Vec<i32>, Failure> {
     let tx = client.transaction().await?;
     let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
+    if let Some(act) = act
+        && !record(&tx, act).await?
+    {
+        return Ok(Vec::new());
+    }
     if money.order.state != State::Paid || money.order.total_minor != 0 {
         return Err(Reason::WrongState.into());
     }

@@ -1,0 +1,165 @@
+//! What staff do: the audit log, and the idempotency keys of their requests, both in the transaction of the effect.
+
+use domain::limits::PAGE_MAX;
+use domain::roles::Action;
+use domain::{Error, Result};
+use time::OffsetDateTime;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Transaction};
+use uuid::Uuid;
+
+use crate::errors::from_postgres;
+use crate::idempotency::{Scope, claim};
+use crate::rows::{column, one_word};
+use crate::types::{INT8, TEXT, UUID};
+
+/// Status kept under the key of an act; the handler knows the true one.
+const STATUS: i16 = 204;
+
+/// What an act is done to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The store itself.
+    Store,
+    /// A product.
+    Product,
+    /// An order.
+    Order,
+    /// A member of staff.
+    Staff,
+    /// A session of staff.
+    Session,
+}
+
+impl Subject {
+    const ALL: [Self; 5] = [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session];
+
+    /// The word used in the database and in JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Product => "product",
+            Self::Order => "order",
+            Self::Staff => "staff",
+            Self::Session => "session",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|subject| subject.word() == word)
+    }
+}
+
+/// The idempotency key of a request, and what tells it from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keyed {
+    /// The key.
+    pub key: String,
+    /// SHA-256 of what is asked for.
+    pub fingerprint: [u8; 32],
+}
+
+/// An act about to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAct {
+    /// The store.
+    pub tenant_id: Uuid,
+    /// Who; none for the platform's operator.
+    pub staff_id: Option<Uuid>,
+    /// What.
+    pub action: Action,
+    /// To what.
+    pub subject: Subject,
+    /// To which.
+    pub subject_id: Uuid,
+    /// What of it, as JSON. Nothing personal.
+    pub detail: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Under which key, if the request has one.
+    pub keyed: Option<Keyed>,
+}
+
+/// Claims the act's key, if it has one. False when the same was done under it before.
+pub(crate) async fn claim_key(tx: &Transaction<'_>, act: &NewAct) -> Result<bool> {
+    let Some(Keyed { key, fingerprint }) = &act.keyed else { return Ok(true) };
+    let subject_id = act.staff_id.ok_or_else(|| Error::fault("a key that belongs to nobody"))?;
+    let scope = Scope { tenant_id: act.tenant_id, subject_id, route: act.action.word(), key };
+    claim(tx, scope, fingerprint, STATUS).await
+}
+
+/// Writes the act into the audit log.
+pub(crate) async fn log(tx: &Transaction<'_>, act: &NewAct) -> Result<()> {
+    let sql = "insert into audit_log (id, tenant_id, staff_id, action, subject, subject_id, detail, reason)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let params: [(&(dyn ToSql + Sync), _); 8] = [
+        (&Uuid::now_v7(), UUID),
+        (&act.tenant_id, UUID),
+        (&act.staff_id, UUID),
+        (&act.action.word(), TEXT),
+        (&act.subject.word(), TEXT),
+        (&act.subject_id, UUID),
+        (&act.detail, TEXT),
+        (&act.reason, TEXT),
+    ];
+    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    Ok(())
+}
+
+/// Claims the act's key and writes it into the audit log. False when the same was done under the key before: then
+/// nothing is to be done.
+pub(crate) async fn record(tx: &Transaction<'_>, act: &NewAct) -> Result<bool> {
+    let is_new = claim_key(tx, act).await?;
+    if is_new {
+        log(tx, act).await?;
+    }
+    Ok(is_new)
+}
+
+/// An act that was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    /// Its id.
+    pub id: Uuid,
+    /// When.
+    pub at: OffsetDateTime,
+    /// Who; none for the platform's operator.
+    pub staff_id: Option<Uuid>,
+    /// The id of the API's operation. Text, because older acts may be gone from the API.
+    pub action: String,
+    /// To what.
+    pub subject: Subject,
+    /// To which.
+    pub subject_id: Uuid,
+    /// What of it, as JSON.
+    pub detail: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Acts of a store's staff, newest first, after one of them.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list(client: &Client, tenant_id: Uuid, after: Option<Uuid>, limit: usize) -> Result<Vec<Act>> {
+    let sql = "select id, at, staff_id, action, subject, subject_id, detail, reason from audit_log
+        where tenant_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3";
+    let limit = i64::try_from(limit).unwrap_or(PAGE_MAX);
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&tenant_id, UUID), (&after, UUID), (&limit, INT8)];
+    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
+    rows.iter().map(act_from).collect()
+}
+
+fn act_from(row: &Row) -> Result<Act> {
+    Ok(Act {
+        id: column(row, "id")?,
+        at: column(row, "at")?,
+        staff_id: column(row, "staff_id")?,
+        action: column(row, "action")?,
+        subject: one_word(row, "subject", Subject::from_word)?,
+        subject_id: column(row, "subject_id")?,
+        detail: column(row, "detail")?,
+        reason: column(row, "reason")?,
+    })
+}
