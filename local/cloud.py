@@ -15,6 +15,7 @@ from .settings import (
     HOME,
     LOGS,
     LOOPBACK,
+    MAILS,
     PHONES,
     SEALING_KEYS,
     SEEDED,
@@ -133,6 +134,16 @@ def describe() -> None:
         f"curl -s {store}/sessions {as_json}"
         ' -d "{\\"asking_session\\": \\"$ASKING\\", \\"code\\": \\"$CODE\\"}"'
     )
+    print("\nTo sign in as staff: open the link's `#` part with an app for one-time passwords at hand.\n")
+    print(
+        f"python3 -m local run tirada staff invite --store {seeded['store']}"
+        " --email you@example.org --role owner"
+    )
+    print(f"curl -s {api_url()}/v1/staff/enrolments {as_json}" ' -d "{\\"link\\": \\"$LINK\\"}"')
+    print(
+        f"curl -s {api_url()}/v1/staff/sessions {as_json}"
+        ' -d "{\\"link\\": \\"$LINK\\", \\"one_time_password\\": \\"$PASSWORD\\"}"'
+    )
     print("\nTo pay an order: the answer has the address of a page with a button.\n")
     print("ORDER=the id of a reserved order")
     print(
@@ -166,7 +177,7 @@ def down() -> None:
         )
         if was_running
     ]
-    for left in (SEEDED, STACK, PHONES, parameters.LOCAL):
+    for left in (SEEDED, STACK, PHONES, MAILS, parameters.LOCAL):
         left.unlink(missing_ok=True)
     shutil.rmtree(HOME / "sam", ignore_errors=True)
     say(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")

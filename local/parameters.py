@@ -12,7 +12,7 @@ import platform
 from pathlib import Path
 
 from . import gateway, postgres
-from .settings import LOGIN_KEYS, PHONES, ROOT, SEALING_KEYS, SIGNING_KEYS, TOKEN_KEYS
+from .settings import LOGIN_KEYS, MAILS, PHONES, ROOT, SEALING_KEYS, SIGNING_KEYS, TOKEN_KEYS
 
 LOCAL = ROOT / "target" / "parameters.local.yaml"
 AWS = ROOT / "target" / "parameters.yaml"
@@ -32,6 +32,7 @@ def write_local() -> None:
         "SigningKeys": compact(SIGNING_KEYS),
         "LoginKeys": compact(LOGIN_KEYS),
         "PhonesFile": str(PHONES),
+        "MailsFile": str(MAILS),
         "SealingKeys": compact(SEALING_KEYS),
         "SandboxUrl": gateway.sandbox_url(),
     }

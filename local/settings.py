@@ -24,6 +24,8 @@ LOGIN_KEYS = ROOT / "shared" / "edge" / "development" / "login-keys.json"
 SEALING_KEYS = ROOT / "shared" / "edge" / "development" / "sealing-keys.json"
 # What would go to phones: a line per message.
 PHONES = HOME / "phones.jsonl"
+# What would go to mailboxes of staff.
+MAILS = HOME / "mails.jsonl"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BOOTSTRAPS = ROOT / "target" / "lambda"
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod money;
+mod staff;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::numbers::parse_numbers;
 pub(crate) use money::{
     CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs, RetryArgs,
 };
+pub(crate) use staff::{InviteArgs, MemberArgs, StaffAct};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -106,6 +108,11 @@ pub(crate) enum Command {
     Store {
         #[command(subcommand)]
         act: StoreAct,
+    },
+    /// People who work for a store
+    Staff {
+        #[command(subcommand)]
+        act: StaffAct,
     },
     /// Change how a product is sold
     Product {

@@ -45,6 +45,18 @@ pub fn login(database: Database, keys: login::Keys, queue: Arc<dyn MessageQueue>
     Api(edge::http::service(login::router(login::State::new(database, keys, queue))))
 }
 
+/// An environment of `staff`.
+#[must_use]
+pub fn staff(database: Database, keys: staff::Keys, post: staff::Post) -> Api {
+    Api(edge::http::service(staff::router(staff::State::new(database, keys, post))))
+}
+
+/// An environment of `admin`.
+#[must_use]
+pub fn admin(database: Database) -> Api {
+    Api(edge::http::service(admin::router(admin::State::new(database, keys()))))
+}
+
 /// An environment of `payment-webhook`.
 #[must_use]
 pub fn payment_webhook(database: Database, cashier: Cashier, queue: Arc<dyn MessageQueue>) -> Api {

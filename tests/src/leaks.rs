@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use crate::till::{MERCADO_PAGO_SECRET, MERCADO_PAGO_TOKEN};
 
 /// How secrets begin: of gateways' accounts and events, of payments in a browser, of buyers' tokens.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 12] = [
     "whsec_",
     "sk_test",
     "sk_live",
@@ -16,6 +16,8 @@ const SECRETS: [&str; 10] = [
     "eyJ",
     "trr_",
     "trd_",
+    "trs_",
+    "trl_",
 ];
 /// Instructions are for the buyer: they hold the secret that the browser pays with.
 const FOR_BUYERS: &str = "_secret_";
@@ -97,6 +99,7 @@ mod tests {
             "card 378282246310005 refused",
             "call +5511987654321",
             "refreshed with trr_0b64",
+            "mailed https://staff.example/#trl_0b64",
         ] {
             assert!(find(said).is_some(), "{said}");
         }

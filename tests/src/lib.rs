@@ -21,6 +21,7 @@ pub mod sandbox;
 pub mod seed;
 pub mod server;
 pub mod simulator;
+pub mod staff;
 pub mod template;
 pub mod till;
 pub mod writes;

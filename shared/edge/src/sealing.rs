@@ -29,6 +29,12 @@ const KEYS: KeySet = KeySet {
 #[derive(Clone)]
 pub struct SealingKeys(std::sync::Arc<[(String, LessSafeKey)]>);
 
+impl std::fmt::Debug for SealingKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(id, _)| id)).finish()
+    }
+}
+
 /// What a store's credentials are sealed for.
 #[must_use]
 pub fn context(tenant_id: Uuid, gateway: Gateway) -> Vec<u8> {

@@ -1,0 +1,68 @@
+//! What staff do to their store: products, numbers, switches, orders; and the record of it.
+//!
+//! Every change goes through a store function that writes the audit log in the same transaction. Asks no gateway and
+//! sends no message: what a queue must hear of stands in the outbox, and the relay tells it within a minute.
+
+mod audit;
+mod create;
+mod edit;
+mod numbers;
+mod order_acts;
+mod orders;
+mod product;
+mod products;
+mod search;
+mod switches;
+
+use access::Access;
+use axum::Router;
+use axum::extract::FromRef;
+use edge::auth::TokenKeys;
+use store::Database;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What the handlers share within one execution environment.
+#[derive(Clone)]
+pub struct State {
+    database: Database,
+    access: Access,
+}
+
+impl State {
+    /// The state of a fresh environment.
+    #[must_use]
+    pub fn new(database: Database, keys: TokenKeys) -> Self {
+        Self { access: Access::new(database.clone(), keys), database }
+    }
+}
+
+impl FromRef<State> for Access {
+    fn from_ref(state: &State) -> Self {
+        state.access.clone()
+    }
+}
+
+/// The routes with their documentation.
+pub fn routes() -> OpenApiRouter<State> {
+    OpenApiRouter::new()
+        .routes(routes!(products::list, create::create))
+        .routes(routes!(products::inspect, edit::edit))
+        .routes(routes!(switches::product_intake))
+        .routes(routes!(switches::reserving))
+        .routes(routes!(switches::store_intake))
+        .routes(routes!(switches::close))
+        .routes(routes!(numbers::block))
+        .routes(routes!(numbers::unblock))
+        .routes(routes!(search::search))
+        .routes(routes!(orders::inspect))
+        .routes(routes!(order_acts::release))
+        .routes(routes!(order_acts::extend))
+        .routes(routes!(order_acts::refund))
+        .routes(routes!(audit::list))
+}
+
+/// The routes, ready to be served.
+pub fn router(state: State) -> Router {
+    routes().with_state(state).split_for_parts().0
+}

@@ -1,0 +1,100 @@
+//! Stores' staff: the first owner, and the one who has lost everything.
+
+use domain::limits::STAFF_PER_STORE_MAX;
+use domain::roles::Action;
+use domain::{Error, Reason};
+use edge::one_time_link::OneTimeLink;
+use serde_json::{Value, json};
+use store::Client;
+use store::acts::{NewAct, Subject};
+use store::catalog::Store;
+use store::staff::{Invite, Invited, Member, NewLink};
+use uuid::Uuid;
+
+use crate::cli::{InviteArgs, MemberArgs, StaffAct};
+use crate::failure::Failure;
+use crate::output::{Output, instant, or_dash, table};
+use crate::products::require_store;
+
+/// `tirada staff`
+pub(crate) async fn change(client: &mut Client, act: StaffAct) -> Result<Output, Failure> {
+    match act {
+        StaffAct::Invite(args) => invite(client, args).await,
+        StaffAct::Recover(args) => recover(client, args).await,
+        StaffAct::List { store } => list(client, &store).await,
+    }
+}
+
+fn act(store: &Store, action: Action, staff_id: Uuid, detail: Option<&Value>) -> NewAct {
+    NewAct {
+        tenant_id: store.id,
+        staff_id: None,
+        action,
+        subject: Subject::Staff,
+        subject_id: staff_id,
+        detail: detail.map(Value::to_string),
+        reason: None,
+        keyed: None,
+    }
+}
+
+async fn invite(client: &mut Client, args: InviteArgs) -> Result<Output, Failure> {
+    let InviteArgs { member: MemberArgs { store: slug, email, page }, role } = args;
+    let store = require_store(client, &slug).await?;
+    let link = OneTimeLink::new()?;
+    let new = NewLink { id: Uuid::now_v7(), hash: &link.hash() };
+    let invite = Invite { id: Uuid::now_v7(), email: &email, role, link: new };
+    let act = act(&store, Action::InviteStaff, invite.id, Some(&json!({ "role": role })));
+    let invited = store::staff::invite(client, &invite, &act).await.map_err(|error| {
+        let text = format!("{} is staff of {slug} already; `tirada staff recover` lets them in again", email.as_str());
+        Failure::explained(error, Reason::StaffExists, text)
+    })?;
+    let (Invited::Now { id, .. } | Invited::Before { id }) = invited;
+    let link = link.address(&page);
+    let text = format!("{} is invited to {slug} as {}; the link, good for three days and once:\n{link}", email.as_str(), role.word());
+    Ok(Output::new(text, json!({"store": slug, "staff": id, "role": role, "link": link})))
+}
+
+async fn recover(client: &mut Client, args: MemberArgs) -> Result<Output, Failure> {
+    let MemberArgs { store: slug, email, page } = args;
+    let store = require_store(client, &slug).await?;
+    let found = store::staff::find_by_email(client, store.id, &email).await?;
+    let unknown = || Failure::refused(format!("{} is not staff of {slug}", email.as_str()));
+    let id = found.ok_or_else(unknown)?.id;
+    let link = OneTimeLink::new()?;
+    let new = NewLink { id: Uuid::now_v7(), hash: &link.hash() };
+    let made = store::staff::recover(client, new, &act(&store, Action::RecoverStaff, id, None)).await;
+    made.map_err(|error| {
+        let text = format!("{} has not joined yet: invite them again", email.as_str());
+        Failure::explained(error, Reason::NotFound, text)
+    })?;
+    let link = link.address(&page);
+    let text = format!("the link for {}, good for three days and once:\n{link}", email.as_str());
+    Ok(Output::new(text, json!({"store": slug, "staff": id, "link": link})))
+}
+
+async fn list(client: &Client, slug: &str) -> Result<Output, Failure> {
+    let store = require_store(client, slug).await?;
+    let most = usize::try_from(STAFF_PER_STORE_MAX).map_err(Error::fault)?;
+    let found = store::staff::list(client, store.id, None, most).await?;
+    let rows = found.iter().map(row).collect();
+    let all: Vec<Value> = found.iter().map(in_json).collect();
+    Ok(Output::new(table(["ID", "ADDRESS", "ROLE", "INVITED", "JOINED"], rows), json!({"store": slug, "staff": all})))
+}
+
+fn row(member: &Member) -> [String; 5] {
+    [
+        member.id.to_string(),
+        member.email.clone(),
+        member.role.word().to_owned(),
+        instant(member.created_at),
+        or_dash(member.joined_at.map(instant)),
+    ]
+}
+
+fn in_json(member: &Member) -> Value {
+    json!({
+        "id": member.id, "email": member.email, "role": member.role, "invited_at": instant(member.created_at),
+        "joined_at": member.joined_at.map(instant),
+    })
+}
