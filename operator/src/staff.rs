@@ -51,7 +51,11 @@ async fn invite(client: &mut Client, args: InviteArgs) -> Result<Output, Failure
     })?;
     let (Invited::Now { id, .. } | Invited::Before { id }) = invited;
     let link = link.address(&page);
-    let text = format!("{} is invited to {slug} as {}; the link, good for three days and once:\n{link}", email.as_str(), role.word());
+    let text = format!(
+        "{} is invited to {slug} as {}; the link, good for three days and once:\n{link}",
+        email.as_str(),
+        role.word()
+    );
     Ok(Output::new(text, json!({"store": slug, "staff": id, "role": role, "link": link})))
 }
 

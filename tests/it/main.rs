@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod admin;
 mod auditor;
 mod events;
 mod http;
@@ -14,5 +15,7 @@ mod orders;
 mod outbox;
 mod payments;
 mod pool;
+mod roles;
+mod staff;
 mod template;
 mod tidy;

@@ -14,6 +14,8 @@ pub(crate) fn documents() -> Vec<(&'static str, Value)> {
         ("payments", payments::routes().into_openapi()),
         ("payment-webhook", payment_webhook::routes().into_openapi()),
         ("login", login::routes().into_openapi()),
+        ("staff", staff::routes().into_openapi()),
+        ("admin", admin::routes().into_openapi()),
     ];
     documents.into_iter().map(|(name, document)| (name, serde_json::to_value(document).unwrap())).collect()
 }
@@ -49,6 +51,8 @@ pub(crate) fn whole() -> Value {
             { "name": "login", "description": "Logging in with a code on the phone. Nothing here takes an Idempotency-Key, and answers are never stored." },
             { "name": "orders", "description": "A buyer's orders." },
             { "name": "payments", "description": "Paying them, and what gateways tell us." },
+            { "name": "staff", "description": "How a store's staff sign in: a link by mail and a one-time password. Nothing here takes an Idempotency-Key, and answers are never stored." },
+            { "name": "admin", "description": "What staff do. Each role may do a part of it (`forbidden`); some of it wants a one-time password within ten minutes (`not-fresh`)." },
         ],
         "paths": paths,
         "components": {
@@ -56,6 +60,8 @@ pub(crate) fn whole() -> Value {
             "securitySchemes": {
                 "buyer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
                 "refresh": { "type": "http", "scheme": "bearer", "bearerFormat": "refresh token" },
+                "staff": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
+                "staff-refresh": { "type": "http", "scheme": "bearer", "bearerFormat": "refresh token" },
             },
         },
     });
@@ -65,8 +71,8 @@ pub(crate) fn whole() -> Value {
 
 const DESCRIPTION: &str = "Errors are problem documents (RFC 9457) with a stable `code`; the status says what to do \
     next. A description such as `sold-out, busy` lists the codes of a status. API Gateway's own 429 and 503 have no \
-    such body, and the code of a 500 is `internal`. Every POST with a buyer's token takes an `Idempotency-Key`: the same \
-    request under the same key is answered again and done once. Times are RFC 3339 in UTC; amounts are text in minor units.";
+    such body, and the code of a 500 is `internal`. Every POST with which a buyer or staff change something takes an `Idempotency-Key`: \
+    the same request under the same key is answered again and done once. Times are RFC 3339 in UTC; amounts are text in minor units.";
 
 /// Refusals have the media type that they are sent with.
 fn name_problems(value: &mut Value) {
@@ -118,7 +124,7 @@ fn every_operation_is_described() {
         let text = |pointer: &str| operation.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         assert!(ids.insert(text("/operationId").to_owned()) && !text("/operationId").is_empty(), "{name}");
         assert!(text("/summary").ends_with('.'), "{name} has no summary");
-        assert!(matches!(text("/tags/0"), "catalog" | "login" | "orders" | "payments"), "{name}");
+        assert!(matches!(text("/tags/0"), "catalog" | "login" | "orders" | "payments" | "staff" | "admin"), "{name}");
         let responses = operation["responses"].as_object().unwrap();
         assert!(responses.keys().any(|status| status.starts_with('2')), "{name}");
         for (status, response) in responses {
@@ -131,21 +137,38 @@ fn every_operation_is_described() {
         }
         let needs_token = !operation["security"].is_null();
         assert_eq!(needs_token, responses.contains_key("401"), "{name}");
-        // Gateways sign what they send instead.
-        let is_buyers = matches!(text("/tags/0"), "orders" | "payments") && text("/operationId") != "receive_webhook";
-        let is_sessions = matches!(text("/operationId"), "refresh_session" | "log_out");
-        let scheme = if is_sessions { "refresh" } else { "buyer" };
-        let named = operation["security"].as_array().into_iter().flatten().all(|one| !one[scheme].is_null());
-        assert!(needs_token == (is_buyers || is_sessions) && named, "{name}");
+        let schemes: Vec<&String> = operation["security"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|one| one.as_object().unwrap().keys())
+            .collect();
+        assert_eq!(schemes, scheme(text("/tags/0"), text("/operationId")).as_slice(), "{name}");
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let has_key = parameters.clone().any(|parameter| parameter["name"] == "Idempotency-Key");
-        assert_eq!(has_key, is_buyers && method == "POST", "{name}");
+        // What only looks needs none.
+        let acts = matches!(text("/tags/0"), "orders" | "payments" | "admin") && needs_token;
+        let wants_key = acts && method == "POST" && text("/operationId") != "search_orders";
+        assert_eq!(has_key, wants_key, "{name}");
         for parameter in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
             assert!(
                 parameters.clone().any(|one| one["name"] == parameter && one["in"] == "path"),
                 "{name} {parameter}"
             );
         }
+    }
+}
+
+/// The token that an operation wants.
+fn scheme(tag: &str, id: &str) -> Option<&'static str> {
+    match (tag, id) {
+        // Gateways sign what they send instead; links are for who has no token yet.
+        (_, "receive_webhook" | "ask_staff_link" | "enrol_staff" | "sign_in_staff") => None,
+        (_, "refresh_session" | "log_out") => Some("refresh"),
+        (_, "refresh_staff_session" | "sign_out_staff") => Some("staff-refresh"),
+        ("orders" | "payments", _) => Some("buyer"),
+        ("staff" | "admin", _) => Some("staff"),
+        _ => None,
     }
 }
 

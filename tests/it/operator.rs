@@ -4,6 +4,7 @@ mod gateways;
 mod pay;
 mod policy;
 mod refunds;
+mod staff;
 mod stores;
 
 use clap::Parser;

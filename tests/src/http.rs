@@ -156,6 +156,12 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{} is not JSON", self.text()))
     }
 
+    /// The body as JSON, null if there is none.
+    #[must_use]
+    pub fn json_or_null(&self) -> Value {
+        if self.body.is_empty() { Value::Null } else { self.json() }
+    }
+
     /// The body as text.
     #[must_use]
     pub fn text(&self) -> String {

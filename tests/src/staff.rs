@@ -114,13 +114,7 @@ pub async fn hire(database: &TestDatabase, tenant_id: Uuid, role: Role) -> Membe
 }
 
 /// As [`hire`], with ids that somebody else chose.
-pub async fn hire_as(
-    database: &TestDatabase,
-    tenant_id: Uuid,
-    role: Role,
-    staff_id: Uuid,
-    session_id: Uuid,
-) -> Member {
+pub async fn hire_as(database: &TestDatabase, tenant_id: Uuid, role: Role, staff_id: Uuid, session_id: Uuid) -> Member {
     let secret = TotpSecret::new().unwrap();
     let sealed = sealing().seal(&totp_context(tenant_id, staff_id), secret.bytes()).unwrap();
     let email = format!("{}-{}@example.org", role.word(), staff_id.simple());

@@ -167,7 +167,12 @@ impl Deed {
 /// SHA-256 over what is asked for, of what: two requests under one key are the same exactly when these are.
 fn fingerprint(subject_id: Uuid, body: &impl Serialize) -> Result<[u8; 32], Error> {
     let body = serde_json::to_vec(body).map_err(Error::fault)?;
-    Ok(Sha256::new().chain_update(b"tirada act v1").chain_update(subject_id.as_bytes()).chain_update(body).finalize().into())
+    Ok(Sha256::new()
+        .chain_update(b"tirada act v1")
+        .chain_update(subject_id.as_bytes())
+        .chain_update(body)
+        .finalize()
+        .into())
 }
 
 fn checked(reason: &str) -> Result<String, Problem> {

@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_viewer_changes_nothing_but_their_own_sessions() {
-        let may: Vec<_> = Action::ALL.iter().filter(|action| Viewer.may(**action)).map(|action| action.word()).collect();
+        let may: Vec<_> =
+            Action::ALL.iter().filter(|action| Viewer.may(**action)).map(|action| action.word()).collect();
         let own = ["renew_staff_session", "list_staff_sessions", "end_staff_session"];
         assert_eq!(may, [&own[..], &["list_store_products", "inspect_product"]].concat());
     }
@@ -215,6 +216,8 @@ mod tests {
         for role in Role::ALL {
             assert_eq!(Role::from_word(role.word()), (role != Buyer).then_some(role));
         }
-        assert!(serde_json::from_str::<Role>("\"buyer\"").is_err() && serde_json::from_str::<Role>("\"owner\"").is_ok());
+        assert!(
+            serde_json::from_str::<Role>("\"buyer\"").is_err() && serde_json::from_str::<Role>("\"owner\"").is_ok()
+        );
     }
 }

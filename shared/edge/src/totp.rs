@@ -138,9 +138,15 @@ mod tests {
     #[test]
     fn secrets_are_written_as_apps_read_them() {
         // RFC 4648, 10, without padding.
-        for (bytes, text) in
-            [("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"), ("foobar", "MZXW6YTBOI")]
-        {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "MY"),
+            ("fo", "MZXQ"),
+            ("foo", "MZXW6"),
+            ("foob", "MZXW6YQ"),
+            ("fooba", "MZXW6YTB"),
+            ("foobar", "MZXW6YTBOI"),
+        ] {
             assert_eq!(TotpSecret::from_bytes(bytes.as_bytes().to_vec()).base32(), text, "{bytes}");
         }
         assert_eq!(TotpSecret::new().unwrap().base32().len(), 32);

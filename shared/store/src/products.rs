@@ -2,15 +2,15 @@
 
 use domain::catalog::{Intake, NewProduct, Reserving};
 use domain::{Reason, Result};
-use tokio_postgres::types::ToSql;
 use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::acts::{NewAct, record};
 use crate::catalog::{Product, find_product, insert_with_chunks};
 use crate::errors::{constraint_of, from_postgres};
-use crate::switches::{Switch, set_intake, set_reserving};
 use crate::rows::column;
+use crate::switches::{Switch, set_intake, set_reserving};
 use crate::types::{INT2, INT4, INT8, TEXT, TIMESTAMPTZ, UUID};
 
 /// A product of a store; those of others do not exist.

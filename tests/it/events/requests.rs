@@ -1,13 +1,19 @@
 //! `http-*.json`: API Gateway's payload 2.0, read by the Lambda runtime's own code.
 
 use domain::messages::Queue;
+use domain::roles::Role;
 use serde_json::Value;
 use tests::chain::Chain;
 use tests::gateway::signatures;
 use tests::http::{self, Api, Buyer};
-use tests::{look, randomness};
+use tests::{look, randomness, staff};
+use uuid::{Uuid, uuid};
 
 use super::{BUYER, ORDERS, TENANT, WEBHOOK_SECRET, as_named, event, gateway, names};
+
+/// Somebody of the store's staff, and their session.
+const STAFF: Uuid = uuid!("01995b20-0000-7000-8000-000000000002");
+const SESSION: Uuid = uuid!("01995b20-0000-7000-8000-000000000003");
 
 /// The function behind a route, by the documents of the functions.
 fn function_of(route: &str) -> &'static str {
@@ -25,8 +31,11 @@ fn function_of(route: &str) -> &'static str {
 fn request(mut event: Value) -> lambda_http::Request {
     let headers = event["headers"].as_object_mut().unwrap();
     if let Some(token) = headers.get_mut("authorization") {
-        assert_eq!(*token, "Bearer replace-with-a-token");
-        *token = Buyer::with_id(TENANT, BUYER).bearer.into();
+        *token = match token.as_str().unwrap() {
+            "Bearer replace-with-a-token" => Buyer::with_id(TENANT, BUYER).bearer.into(),
+            "Bearer replace-with-a-token-of-staff" => staff::bearer(TENANT, STAFF, SESSION).into(),
+            other => panic!("{other} is no token to be replaced"),
+        };
     }
     let mut request = lambda_http::request::from_str(&event.to_string()).unwrap();
     let body = String::from_utf8(request.body().as_ref().to_vec()).unwrap();
@@ -43,7 +52,7 @@ fn expected(function: &str, event: &Value) -> u16 {
     match function {
         "payments" => 201,
         "orders" => 202,
-        "login" if event["body"].is_string() => 202,
+        "login" | "staff" if event["body"].is_string() => 202,
         _ if function == "payment-webhook" || event["requestContext"]["http"]["method"] == "GET" => 200,
         _ => panic!("{function} takes no POST"),
     }
@@ -58,11 +67,15 @@ async fn http_files_are_answered_by_their_function() {
         chain.put(&product, id);
     }
     chain.run().await;
+    let mailbox = staff::Mailbox::default();
+    staff::hire_as(&database, TENANT, Role::Viewer, STAFF, SESSION).await;
     let api = |name: &str| -> Api {
         match name {
             "orders" => http::orders(database.app(1), chain.queues.clone()),
             "order-status" => http::order_status(database.app(1)),
             "payments" => http::payments(database.app(1), cashier.clone()),
+            "staff" => http::staff(database.app(1), staff::keys(), mailbox.post()),
+            "admin" => http::admin(database.app(1)),
             "login" => http::login(database.app(1), tests::login::keys(), chain.queues.clone()),
             "payment-webhook" => http::payment_webhook(database.app(1), cashier.clone(), chain.queues.clone()),
             _ => http::catalog(database.app(1)),

@@ -115,6 +115,8 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
         }
         let publishes = own.iter().any(|one| one["Action"] == "sns:Publish");
         assert_eq!(publishes, name == "send-login-code", "{name}");
+        let mails = own.iter().any(|one| one["Action"] == "ses:SendEmail");
+        assert_eq!(mails, name == "staff", "{name}");
         let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
         assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
         let managed = template.resource(role).get("/ManagedPolicyArns").to_string();

@@ -12,6 +12,7 @@ use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys};
 use edge::{Config, Environment, Kind};
 use send_login_code::Sender;
 use serde_json::json;
+use staff::Post;
 use tests::files;
 use tests::template::{Function, Template};
 
@@ -48,13 +49,18 @@ fn given(stage: &str) -> Vec<(String, String)> {
             ("SigningKeys", development::SIGNING_KEYS),
             ("TokenKeys", development::JWKS),
             ("PhonesFile", "phones.jsonl"),
+            ("MailsFile", "mails.jsonl"),
         ];
         return given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     }
     let secrets = SECRETS.iter().flat_map(|(name, _)| {
         [(format!("{name}SecretArn"), secret_arn(name)), (format!("{name}SecretVersion"), VERSION.to_owned())]
     });
-    let rest = [("DatabaseProxyEndpoint", "tirada.proxy.example"), ("TokenKeys", TOKEN_KEYS)];
+    let rest = [
+        ("DatabaseProxyEndpoint", "tirada.proxy.example"),
+        ("TokenKeys", TOKEN_KEYS),
+        ("MailFrom", "staff@example.org"),
+    ];
     secrets.chain(rest.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
@@ -97,31 +103,36 @@ fn every_function_starts_on_every_stage() {
             let config =
                 Config::read(&environment, function.kind()).unwrap_or_else(|e| panic!("{name} on {stage}: {e}"));
             assert_eq!(config.stage.word(), stage);
-            if matches!(name, "orders" | "order-status" | "payments" | "login") {
+            if matches!(name, "orders" | "order-status" | "payments" | "login" | "staff" | "admin") {
                 config.token_keys().unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
-            // Who asks gateways opens stores' credentials, and nobody else can.
+            // Who asks gateways opens stores' credentials, who signs staff in the secrets of their one-time passwords,
+            // and nobody else can.
             let keys = environment.optional("TIRADA_SEALING_KEYS");
-            assert_eq!(keys.is_some(), uses(name, "cashier"), "{name} on {stage}");
+            assert_eq!(keys.is_some(), uses(name, "cashier") || name == "staff", "{name} on {stage}");
             if let Some(keys) = keys {
                 SealingKeys::from_json(&keys, config.stage)
                     .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             // Who signs tokens, and who derives codes, and nobody else.
-            assert_eq!(environment.optional("TIRADA_SIGNING_KEYS").is_some(), name == "login", "{name} on {stage}");
-            if name == "login" {
+            let signs = matches!(name, "login" | "staff");
+            assert_eq!(environment.optional("TIRADA_SIGNING_KEYS").is_some(), signs, "{name} on {stage}");
+            if signs {
                 config.signing_keys(&environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
                 OriginSecret::from_environment(&environment)
                     .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
                 assert_eq!(environment.optional("TIRADA_ORIGIN_SECRET").is_some(), stage != "local");
             }
-            let derives = matches!(name, "login" | "send-login-code");
+            let derives = matches!(name, "login" | "send-login-code" | "staff");
             assert_eq!(environment.optional("TIRADA_LOGIN_KEYS").is_some(), derives, "{name} on {stage}");
             if derives {
                 config.login_keys(&environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             if name == "send-login-code" {
                 Sender::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            if name == "staff" {
+                Post::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             assert_eq!(
                 environment.optional("TIRADA_SANDBOX_URL"),
@@ -159,6 +170,8 @@ fn keys_and_the_sandbox_are_only_where_they_may_be() {
         ("LoginKeysSecretArn", false),
         ("LoginKeysSecretVersion", false),
         ("PhonesFile", true),
+        ("MailsFile", true),
+        ("MailFrom", false),
     ] {
         let is_empty = json!({ "Fn::Equals": [{ "Ref": parameter }, ""] });
         let assertion = if must_be_empty { is_empty } else { json!({ "Fn::Not": [is_empty] }) };

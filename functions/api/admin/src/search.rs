@@ -45,11 +45,14 @@ impl OrderSearch {
         match (self.code, &self.phone, self.product, self.number) {
             (Some(id), None, None, None) => Ok(Wanted::Code(id)),
             (None, Some(phone), None, None) => {
-                let wrong = || Problem::new(Reason::Invalid).with_error("/phone", "must be a plus sign and 8 to 15 digits");
+                let wrong =
+                    || Problem::new(Reason::Invalid).with_error("/phone", "must be a plus sign and 8 to 15 digits");
                 Phone::parse(phone).map(Wanted::Phone).ok_or_else(wrong)
             }
             (None, None, Some(product_id), Some(number)) => Ok(Wanted::Number { product_id, number }),
-            _ => Err(Problem::new(Reason::Invalid).with_error("", "name a code, or a phone, or a product and a number")),
+            _ => {
+                Err(Problem::new(Reason::Invalid).with_error("", "name a code, or a phone, or a product and a number"))
+            }
         }
     }
 

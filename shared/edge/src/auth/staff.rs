@@ -96,8 +96,8 @@ impl SigningKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::development::{self, JWKS, SIGNING_KEYS};
     use crate::auth::Buyer;
+    use crate::auth::development::{self, JWKS, SIGNING_KEYS};
     use crate::config::Stage;
 
     const MINUTE: Duration = Duration::from_secs(60);

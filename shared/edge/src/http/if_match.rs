@@ -48,7 +48,19 @@ mod tests {
     fn only_a_strong_tag_names_a_version() {
         assert_eq!(version("\"7\""), Some(7));
         assert_eq!(version(versioned(12, "").headers()[ETAG].to_str().unwrap()), Some(12));
-        for bad in ["", "7", "W/\"7\"", "*", "\"7\", \"8\"", "\"\"", "\"-7\"", "\"+7\"", "\"x\"", "\"", "\"99999999999999999999\""] {
+        for bad in [
+            "",
+            "7",
+            "W/\"7\"",
+            "*",
+            "\"7\", \"8\"",
+            "\"\"",
+            "\"-7\"",
+            "\"+7\"",
+            "\"x\"",
+            "\"",
+            "\"99999999999999999999\"",
+        ] {
             assert_eq!(version(bad), None, "{bad}");
         }
     }

@@ -1,10 +1,10 @@
 //! Finding orders for staff: by what a buyer can name.
 
+use domain::Result;
 use domain::limits::PAGE_MAX;
 use domain::login::Phone;
-use domain::Result;
-use tokio_postgres::types::ToSql;
 use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::read::{COLUMNS, Order, order_from};

@@ -33,8 +33,7 @@ pub async fn take_from_pots(client: &Client, pots: &[(Uuid, Share)]) -> Result<O
     let tolerances: Vec<f64> =
         pots.iter().map(|(_, share)| share.one_per.as_secs_f64() * f64::from(share.messages)).collect();
     let sql = "select pot, wait_seconds from take_from_pots($1, $2, $3)";
-    let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&subjects, UUIDS), (&intervals, FLOAT8S), (&tolerances, FLOAT8S)];
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&subjects, UUIDS), (&intervals, FLOAT8S), (&tolerances, FLOAT8S)];
     let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
     let Some(pot) = column::<Option<i32>>(&row, "pot")? else { return Ok(None) };
     let place = usize::try_from(pot - 1).map_err(Error::fault)?;
@@ -210,7 +209,8 @@ pub async fn try_link(client: &Client, hash: &[u8]) -> Result<Password> {
 }
 
 async fn why(client: &Client, hash: &[u8]) -> Result<Reason> {
-    let sql = "select tries >= $2 as used_up from staff_links where hash = $1 and used_at is null and expires_at > now()";
+    let sql =
+        "select tries >= $2 as used_up from staff_links where hash = $1 and used_at is null and expires_at > now()";
     let row = client.query_typed_opt(sql, &[(&hash, BYTEA), (&STAFF_TRIES_MAX, INT2)]).await.map_err(from_postgres)?;
     let used_up = row.map(|row| column::<bool>(&row, "used_up")).transpose()?;
     Ok(if used_up == Some(true) { Reason::TooManyAttempts } else { Reason::LinkWrong })

@@ -141,8 +141,7 @@ pub async fn change_role(client: &mut Client, role: Role, act: &NewAct) -> Resul
         keep_an_owner(&tx, act).await?;
     }
     let sql = "update staff set role = $3 where tenant_id = $1 and id = $2 and removed_at is null";
-    let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&act.tenant_id, UUID), (&act.subject_id, UUID), (&role.word(), TEXT)];
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&act.tenant_id, UUID), (&act.subject_id, UUID), (&role.word(), TEXT)];
     if tx.execute_typed(sql, &params).await.map_err(from_postgres)? == 0 {
         return Err(Reason::NotFound.into());
     }

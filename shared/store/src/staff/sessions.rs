@@ -75,12 +75,8 @@ pub async fn refresh(client: &Client, session_id: Uuid, generation: i32, device_
     let again = "select tenant_id, staff_id, generation from staff_sessions
         where id = $1 and generation = $2 + 1 and device_id = $3 and ended_at is null and expires_at > now()
             and rotated_at > now() - make_interval(secs => $4)";
-    let params: [(&(dyn ToSql + Sync), _); 4] = [
-        (&session_id, UUID),
-        (&generation, INT4),
-        (&device_id, UUID),
-        (&REFRESH_REPLAY.as_secs_f64(), FLOAT8),
-    ];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&session_id, UUID), (&generation, INT4), (&device_id, UUID), (&REFRESH_REPLAY.as_secs_f64(), FLOAT8)];
     if let Some(row) = client.query_typed_opt(again, &params).await.map_err(from_postgres)? {
         return refreshed(&row);
     }
@@ -91,8 +87,7 @@ pub async fn refresh(client: &Client, session_id: Uuid, generation: i32, device_
 async fn end_reused(client: &Client, session_id: Uuid, generation: i32) -> Result<()> {
     let sql = "update staff_sessions set ended_at = now(), ended_by = 'reuse'
         where id = $1 and generation > $2 and ended_at is null";
-    let ended =
-        client.execute_typed(sql, &[(&session_id, UUID), (&generation, INT4)]).await.map_err(from_postgres)?;
+    let ended = client.execute_typed(sql, &[(&session_id, UUID), (&generation, INT4)]).await.map_err(from_postgres)?;
     if ended > 0 {
         tracing::warn!(session.id = %session_id, "an old refresh token of staff was used again: the session has ended");
     }
@@ -125,8 +120,7 @@ pub async fn end_other(client: &mut Client, staff_id: Uuid, act: &NewAct) -> Res
     let tx = client.transaction().await.map_err(from_postgres)?;
     let sql = "update staff_sessions set ended_at = now(), ended_by = 'staff'
         where id = $1 and tenant_id = $2 and staff_id = $3 and ended_at is null and expires_at > now()";
-    let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&act.subject_id, UUID), (&act.tenant_id, UUID), (&staff_id, UUID)];
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&act.subject_id, UUID), (&act.tenant_id, UUID), (&staff_id, UUID)];
     if tx.execute_typed(sql, &params).await.map_err(from_postgres)? == 0 {
         return Err(Reason::NotFound.into());
     }

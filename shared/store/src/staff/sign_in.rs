@@ -71,8 +71,7 @@ pub(super) async fn take_step(
 ) -> Result<Option<Row>> {
     let sql = "update staff set totp_step = $3
         where tenant_id = $1 and id = $2 and totp_step < $3 and totp = $4 and removed_at is null returning role";
-    let params: [(&(dyn ToSql + Sync), _); 4] =
-        [(&tenant_id, UUID), (&staff_id, UUID), (&step, INT8), (&totp, BYTEA)];
+    let params: [(&(dyn ToSql + Sync), _); 4] = [(&tenant_id, UUID), (&staff_id, UUID), (&step, INT8), (&totp, BYTEA)];
     tx.query_typed_opt(sql, &params).await.map_err(from_postgres)
 }
 

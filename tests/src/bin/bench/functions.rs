@@ -13,6 +13,7 @@ use tests::files;
 use tests::http::{Buyer, ISSUER};
 use tests::server::{Reply, Request, Server};
 use tests::simulator::bootstrap;
+use tests::staff;
 use tests::template::{Function, Template, pascal};
 use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, mpsc};
@@ -108,6 +109,7 @@ async fn command(template: &Template, function: Function<'_>, api: &str, shop: &
         ("SigningKeys", edge::auth::development::SIGNING_KEYS.into()),
         ("LoginKeys", edge::login_keys::DEVELOPMENT_KEYS.into()),
         ("PhonesFile", "/dev/null".into()),
+        ("MailsFile", "/dev/null".into()),
     ];
     let queue = |queue: Queue| (format!("{}Queue", pascal(queue.name())), format!("http://{api}/{}", queue.name()));
     let given = given.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(Queue::ALL.map(queue));
@@ -137,6 +139,8 @@ async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
         "payments" => "http-pay-order",
         "payment-webhook" => "http-receive-webhook",
         "login" => "http-ask-login-code",
+        "staff" => "http-ask-staff-link",
+        "admin" => "http-list-store-products",
         "send-login-code" => "sqs-send-login-code",
         "reserve-numbers" => {
             let placed = shop.place(BATCH_AT_START, Mix::Both, &mut run.rng).await;
@@ -153,6 +157,8 @@ async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
     // The example's product and token, wherever they stand in it.
     let text = files::read(format!("events/{file}.json"))
         .replace("01995b1f-0a40-7c33-9d4e-5f60718293a4", &described.id.to_string())
+        // Of a session that nobody has: the database is asked all the same.
+        .replace("Bearer replace-with-a-token-of-staff", &staff::bearer(described.tenant_id, buyer.id, described.id))
         .replace("Bearer replace-with-a-token", &buyer.bearer);
     serde_json::from_str(&text).unwrap()
 }

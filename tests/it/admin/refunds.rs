@@ -1,0 +1,66 @@
+//! Money back, as the API says it, at a store that can be paid.
+
+use domain::roles::Role;
+use serde_json::{Value, json};
+use tests::http::{self, Answer, is};
+use tests::look::{self, count};
+use tests::seed::exact;
+use tests::staff::{Member, hire};
+use tests::till::{Policy, Till};
+use uuid::Uuid;
+
+async fn refund(till: &Till, member: &Member, id: Uuid, key: &str, body: &Value) -> Answer {
+    let admin = http::admin(till.database.app(1));
+    member.send_under(&admin, key, "POST", &format!("/v1/admin/orders/{id}/refunds"), body).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paid_order_goes_back_in_parts_and_once_per_key() {
+    let till = Till::open(Policy::default()).await;
+    let member = hire(&till.database, till.product.described.tenant_id, Role::Finance).await;
+    let buyer = till.buyer();
+    let id = till.reserve(&buyer, &exact(&[5, 6, 7])).await;
+    tests::seed::pay_in_cash(&till.database, &till.product, id).await;
+    let part = json!({ "numbers": [6], "reason": "asked for" });
+    for _ in 0..2 {
+        let answer = refund(&till, &member, id, "a", &part).await;
+        assert_eq!(answer.status, 202, "{}", answer.text());
+    }
+    assert_eq!(count(&till.database, "select count(*) from refunds").await, 1);
+    let other = json!({ "numbers": [7], "reason": "asked for" });
+    assert_eq!(refund(&till, &member, id, "a", &other).await.refusal(), is(422, "key-reused"));
+    assert_eq!(refund(&till, &member, id, "b", &part).await.refusal(), is(409, "numbers-taken"));
+    for bad in [json!({ "numbers": [], "reason": "x" }), json!({ "reason": "" }), json!({ "numbers": [6] })] {
+        assert_eq!(refund(&till, &member, id, "c", &bad).await.refusal(), is(422, "invalid"), "{bad}");
+    }
+    till.rest().await;
+    assert_eq!(refund(&till, &member, id, "d", &json!({ "reason": "all of it" })).await.status, 202);
+    till.rest().await;
+    till.is(id, "refunded").await;
+    let admin = http::admin(till.database.app(1));
+    let shown = member.get(&admin, &format!("/v1/admin/orders/{id}")).await.json();
+    let amounts: Vec<&Value> = shown["refunds"].as_array().unwrap().iter().map(|refund| &refund["amount"]).collect();
+    assert_eq!(amounts, ["250", "500"]);
+    assert_eq!(shown["refunds"][0]["note"], "asked for");
+    assert_eq!(look::taken(&till.database, &till.product).await, 0);
+    assert_eq!(count(&till.database, "select count(*) from audit_log where action = 'refund_order'").await, 2);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unpaid_order_has_nothing_to_give_back_and_a_free_one_its_numbers() {
+    let till = Till::sell(Policy::default(), |product| product.price(0, "BRL")).await;
+    let member = hire(&till.database, till.product.described.tenant_id, Role::Finance).await;
+    let buyer = till.buyer();
+    let id = till.reserve(&buyer, &exact(&[5, 6])).await;
+    let part = json!({ "numbers": [5], "reason": "asked for" });
+    assert_eq!(refund(&till, &member, id, "a", &part).await.refusal(), is(409, "wrong-state"));
+    assert_eq!(till.pay(&buyer, id, "free", "card").await.status, 204);
+    for _ in 0..2 {
+        assert_eq!(refund(&till, &member, id, "b", &part).await.status, 202);
+    }
+    assert_eq!(refund(&till, &member, id, "c", &part).await.refusal(), is(409, "numbers-taken"));
+    assert_eq!(look::order(&till.database, id).await.given_up, [5]);
+    assert_eq!(count(&till.database, "select count(*) from audit_log").await, 1);
+    till.finish().await;
+}

@@ -1,0 +1,46 @@
+//! A store's first owner, and the one whom nobody else can help.
+
+use serde_json::json;
+use tests::staff::{Office, now};
+
+use super::Terminal;
+
+const OWNER: &str = "owner@example.org";
+
+fn token(link: &serde_json::Value) -> String {
+    let (page, token) = link.as_str().unwrap().split_once('#').unwrap();
+    assert_eq!(page, "https://staff.example/in");
+    token.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_owner_is_invited_and_recovered_from_a_terminal() {
+    let office = Office::open().await;
+    let terminal = Terminal { database_url: office.database.app_location(), variables: Vec::new() };
+    let about = ["--store", &office.store, "--email", "Owner@example.org", "--page", "https://staff.example/in"];
+    let invite = [&["staff", "invite"][..], &about, &["--role", "owner"]].concat();
+    let first = terminal.done(&invite).await;
+    let second = terminal.done(&invite).await;
+    assert_eq!(first["staff"], second["staff"]);
+    let old = office.post("/v1/staff/enrolments", &json!({ "link": token(&first["link"]) })).await;
+    assert_eq!(old.status, 422, "only the last link is good");
+    let recover = [&["staff", "recover"][..], &about].concat();
+    let (code, text) = terminal.refused(&recover).await;
+    assert!(code == 3 && text.contains("has not joined"), "{text}");
+    let link = token(&second["link"]);
+    let secret = office.enrol(&link).await;
+    assert_eq!(office.sign_in(&link, &secret.password(now())).await.json()["role"], "owner");
+    let (code, text) = terminal.refused(&invite).await;
+    assert!(code == 3 && text.contains("staff recover"), "{text}");
+
+    let link = token(&terminal.done(&recover).await["link"]);
+    let secret = office.enrol(&link).await;
+    assert_eq!(office.sign_in(&link, &secret.password(now())).await.status, 201);
+    let listed = terminal.done(&["staff", "list", "--store", &office.store]).await;
+    assert_eq!((&listed["staff"][0]["email"], &listed["staff"][0]["role"]), (&json!(OWNER), &json!("owner")));
+    let acts = "select count(*) from audit_log where staff_id is null";
+    assert_eq!(tests::look::count(&office.database, acts).await, 3, "what the operator did is recorded too");
+    let nobody = ["staff", "recover", "--store", &office.store, "--email", "nobody@example.org"];
+    assert_eq!(terminal.refused(&nobody).await.0, 3);
+    office.database.finish().await;
+}

@@ -1,0 +1,144 @@
+//! Who works for a store: invited, changed, removed, helped.
+
+use domain::roles::Role;
+use futures::future::join_all;
+use serde_json::json;
+use tests::http::is;
+use tests::look::count;
+use tests::staff::{Office, now};
+use uuid::Uuid;
+
+use super::{OWNER, bearer, forget_steps, joined};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_invites_and_only_the_last_link_is_good() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let body = json!({ "email": "New@example.org", "role": "support", "language": "es" });
+    let invite = async |key: &str, body: &serde_json::Value| {
+        owner.send_under(&office.api, key, "POST", "/v1/admin/staff", body).await
+    };
+    let answer = invite("first", &body).await;
+    assert_eq!((answer.status, answer.is_replay()), (201, false), "{}", answer.text());
+    let again = invite("first", &body).await;
+    assert_eq!((again.status, again.is_replay(), again.json()), (201, true, answer.json()));
+    assert_eq!(
+        invite("first", &json!({ "email": "new@example.org", "role": "owner" })).await.refusal(),
+        is(422, "key-reused")
+    );
+    assert_eq!(office.mailbox.mails().len(), 1, "a repeated request mails nothing");
+    assert_eq!(office.mailbox.mails()[0]["subject"], "Invitación a A store");
+    let old = office.mailbox.link("new@example.org");
+    let second = invite("second", &json!({ "email": "new@example.org", "role": "finance" })).await;
+    assert_eq!(second.json(), answer.json(), "the same person");
+    assert_eq!(office.post("/v1/staff/enrolments", &json!({ "link": old })).await.refusal(), is(422, "link-wrong"));
+    let link = office.mailbox.link("new@example.org");
+    let secret = office.enrol(&link).await;
+    let session = office.sign_in(&link, &secret.password(now())).await;
+    assert_eq!(session.json()["role"], "finance");
+    assert_eq!(invite("third", &body).await.refusal(), is(409, "staff-exists"));
+    let listed = owner.get(&office.api, "/v1/admin/staff?limit=1").await.json();
+    assert_eq!(listed["staff"].as_array().unwrap().len(), 1);
+    let next = format!("/v1/admin/staff?cursor={}", listed["next_cursor"].as_str().unwrap());
+    let rest = owner.get(&office.api, &next).await.json();
+    assert_eq!((&rest["staff"][0]["email"], &rest["next_cursor"]), (&json!("new@example.org"), &json!(null)));
+    assert!(rest["staff"][0]["joined_at"].is_string());
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_holds_from_the_next_request_on() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let member = office.hire(Role::Viewer).await;
+    let path = format!("/v1/admin/staff/{}", member.id);
+    let look = async || member.get(&office.api, "/v1/admin/staff").await;
+    assert_eq!(look().await.refusal(), is(403, "forbidden"));
+    assert_eq!(owner.send(&office.api, "PATCH", &path, &json!({ "role": "owner" })).await.status, 204);
+    assert_eq!(look().await.status, 200, "with the token that they had");
+    assert_eq!(owner.send(&office.api, "PATCH", &path, &json!({ "role": "support" })).await.status, 204);
+    assert_eq!(look().await.refusal(), is(403, "forbidden"));
+    for role in ["buyer", "", "Owner"] {
+        let answer = owner.send(&office.api, "PATCH", &path, &json!({ "role": role })).await;
+        assert_eq!(answer.refusal(), is(422, "invalid"), "{role}");
+    }
+    assert_eq!(owner.send(&office.api, "DELETE", &path, &json!({})).await.status, 204);
+    assert_eq!(look().await.refusal(), is(401, "unauthorized"));
+    assert_eq!(owner.send(&office.api, "DELETE", &path, &json!({})).await.refusal(), is(404, "not-found"));
+    assert_eq!(count(&office.database, "select count(*) from staff where removed_at is null").await, 1);
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_removed_is_out_with_everything() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let (secret, session) = joined(&office, OWNER, Role::Owner).await;
+    forget_steps(&office).await;
+    office.ask_link(OWNER).await;
+    let link = office.mailbox.link(OWNER);
+    let path = format!("/v1/admin/staff/{}", session["staff"].as_str().unwrap());
+    assert_eq!(owner.send(&office.api, "DELETE", &path, &json!({})).await.status, 204);
+    assert_eq!(office.sign_in(&link, &secret.password(now())).await.refusal(), is(422, "link-wrong"));
+    assert_eq!(office.refresh(&session["refresh_token"], &session["device"]).await.refusal(), is(401, "unauthorized"));
+    let mails = office.mailbox.mails().len();
+    assert_eq!(office.ask_link(OWNER).await.status, 202);
+    assert_eq!(office.mailbox.mails().len(), mails);
+    // Invited anew they are somebody new.
+    let (_, anew) = joined(&office, OWNER, Role::Viewer).await;
+    assert_ne!(anew["staff"], session["staff"]);
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_keeps_an_owner() {
+    let office = Office::open().await;
+    let first = office.hire(Role::Owner).await;
+    let own = format!("/v1/admin/staff/{}", first.id);
+    assert_eq!(first.send(&office.api, "DELETE", &own, &json!({})).await.refusal(), is(409, "last-owner"));
+    let demoted = first.send(&office.api, "PATCH", &own, &json!({ "role": "viewer" })).await;
+    assert_eq!(demoted.refusal(), is(409, "last-owner"));
+    for _ in 0..5 {
+        let second = office.hire(Role::Owner).await;
+        let other = format!("/v1/admin/staff/{}", second.id);
+        let body = json!({ "role": "viewer" });
+        let at_once = [first.send(&office.api, "PATCH", &other, &body), second.send(&office.api, "PATCH", &own, &body)];
+        let statuses: Vec<u16> = join_all(at_once).await.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1, "{statuses:?}");
+        let owners = "select count(*) from staff where role = 'owner' and removed_at is null";
+        assert_eq!(count(&office.database, owners).await, 1);
+        let sql = "update staff set role = case when id = $1 then 'owner' else 'viewer' end";
+        office.database.owner().execute(sql, &[&first.id]).await.unwrap();
+    }
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_lost_their_passwords_is_helped_by_an_owner() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let (lost, session) = joined(&office, OWNER, Role::Operator).await;
+    let staff = session["staff"].as_str().unwrap();
+    let path = format!("/v1/admin/staff/{staff}/recoveries");
+    let answer = owner.send_under(&office.api, "r", "POST", &path, &json!({})).await;
+    assert_eq!((answer.status, answer.is_replay()), (202, false), "{}", answer.text());
+    assert!(owner.send_under(&office.api, "r", "POST", &path, &json!({})).await.is_replay());
+    assert_eq!(office.mailbox.mails().len(), 1);
+    let list = || tests::http::ask("GET", "/v1/staff/sessions").header("authorization", bearer(&session));
+    assert_eq!(office.api.send(list(), "").await.status, 200, "nothing has changed yet");
+    let link = office.mailbox.link(OWNER);
+    let found = office.enrol(&link).await;
+    forget_steps(&office).await;
+    assert_eq!(office.sign_in(&link, &lost.password(now())).await.refusal(), is(422, "code-wrong"));
+    let anew = office.sign_in(&link, &found.password(now())).await;
+    assert_eq!((anew.status, &anew.json()["role"]), (201, &json!("operator")));
+    assert_eq!(office.api.send(list(), "").await.refusal(), is(401, "unauthorized"), "earlier sessions end");
+    forget_steps(&office).await;
+    office.ask_link(OWNER).await;
+    let link = office.mailbox.link(OWNER);
+    assert_eq!(office.sign_in(&link, &lost.password(now())).await.refusal(), is(422, "code-wrong"));
+    assert_eq!(office.sign_in(&link, &found.password(now())).await.status, 201);
+    let nobody = format!("/v1/admin/staff/{}/recoveries", Uuid::now_v7());
+    assert_eq!(owner.send(&office.api, "POST", &nobody, &json!({})).await.refusal(), is(404, "not-found"));
+    office.database.finish().await;
+}
