@@ -42,7 +42,7 @@ pub(crate) fn stage(environment: &Environment) -> Result<Stage, Failure> {
     stage.ok_or_else(|| Failure::usage("TIRADA_STAGE is not set"))
 }
 
-fn sealing_keys(environment: &Environment) -> Result<(SealingKeys, Stage), Failure> {
+pub(crate) fn sealing_keys(environment: &Environment) -> Result<(SealingKeys, Stage), Failure> {
     let stage = stage(environment)?;
     Ok((SealingKeys::from_json(&environment.required("TIRADA_SEALING_KEYS")?, stage)?, stage))
 }

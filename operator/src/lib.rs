@@ -53,7 +53,7 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
         Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
         Command::Keys { act } => keys::make(act),
         Command::Store { act } => stores::change(&client().await?, act).await,
-        Command::Staff { act } => staff::change(&mut client().await?, act).await,
+        Command::Staff { act } => staff::change(&mut client().await?, act, environment).await,
         Command::Product { act } => policy::change(&client().await?, act).await,
         Command::Pay(args) => pay::book(database(database_url.as_deref())?, args, environment).await,
         Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,

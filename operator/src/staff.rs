@@ -1,27 +1,31 @@
 //! Stores' staff: the first owner, and the one who has lost everything.
 
-use domain::limits::STAFF_PER_STORE_MAX;
+use domain::limits::{PAGE_MAX, STAFF_PER_STORE_MAX};
 use domain::roles::Action;
 use domain::{Error, Reason};
+use edge::Environment;
 use edge::one_time_link::OneTimeLink;
+use edge::sealing::{SealingKeys, totp_context};
 use serde_json::{Value, json};
 use store::Client;
 use store::acts::{NewAct, Subject};
 use store::catalog::Store;
-use store::staff::{Invite, Invited, Member, NewLink};
+use store::staff::{Invite, Invited, Member, NewLink, list_sealed};
 use uuid::Uuid;
 
+use crate::accounts::sealing_keys;
 use crate::cli::{InviteArgs, MemberArgs, StaffAct};
 use crate::failure::Failure;
 use crate::output::{Output, instant, or_dash, table};
 use crate::products::require_store;
 
 /// `tirada staff`
-pub(crate) async fn change(client: &mut Client, act: StaffAct) -> Result<Output, Failure> {
+pub(crate) async fn change(client: &mut Client, act: StaffAct, environment: &Environment) -> Result<Output, Failure> {
     match act {
         StaffAct::Invite(args) => invite(client, args).await,
         StaffAct::Recover(args) => recover(client, args).await,
         StaffAct::List { store } => list(client, &store).await,
+        StaffAct::Reseal => reseal(client, &sealing_keys(environment)?.0).await,
     }
 }
 
@@ -84,6 +88,34 @@ async fn list(client: &Client, slug: &str) -> Result<Output, Failure> {
     let rows = found.iter().map(row).collect();
     let all: Vec<Value> = found.iter().map(in_json).collect();
     Ok(Output::new(table(["ID", "ADDRESS", "ROLE", "INVITED", "JOINED"], rows), json!({"store": slug, "staff": all})))
+}
+
+async fn reseal(client: &Client, keys: &SealingKeys) -> Result<Output, Failure> {
+    let (mut resealed, mut current, mut unopened) = (0, 0, Vec::new());
+    let mut after = None;
+    loop {
+        let page = list_sealed(client, after, PAGE_MAX).await?;
+        after = page.last().map(|one| one.staff_id);
+        if after.is_none() {
+            break;
+        }
+        for one in &page {
+            let context = totp_context(one.tenant_id, one.staff_id);
+            match keys.open(&context, &one.sealed) {
+                _ if keys.is_current(&one.sealed) => current += 1,
+                Ok(secret) if store::staff::reseal(client, one, &keys.seal(&context, &secret)?).await? => resealed += 1,
+                // Set up anew meanwhile.
+                Ok(_) => current += 1,
+                Err(_) => unopened.push(one.staff_id),
+            }
+        }
+    }
+    let mut text = format!("{resealed} secrets sealed again; {current} were sealed with the first key before");
+    for id in &unopened {
+        text.push_str(&format!("\nno key opens the secret of {id}: let them recover"));
+    }
+    let json = json!({"resealed": resealed, "current": current, "unopened": unopened});
+    Ok(Output::new(text, json).wrong_if(!unopened.is_empty()))
 }
 
 fn row(member: &Member) -> [String; 5] {

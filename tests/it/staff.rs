@@ -1,6 +1,8 @@
 //! How staff get in, and who they are.
 
 mod links;
+mod logs;
+mod mail;
 mod members;
 mod passwords;
 mod sessions;

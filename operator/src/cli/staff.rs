@@ -21,6 +21,10 @@ pub(crate) enum StaffAct {
         #[arg(long, value_name = "SLUG")]
         store: String,
     },
+    /// Seal the secrets of all stores' one-time passwords again, with the first of TIRADA_SEALING_KEYS
+    ///
+    /// For a rotation, as `gateway reseal`; once more three days later, because of invitations that were open.
+    Reseal,
 }
 
 #[derive(Debug, Args)]

@@ -151,7 +151,7 @@ async fn a_hold_is_extended_within_bounds_and_swept_at_its_new_end() {
         assert_eq!(desk.act(id, "extensions", "b", &longer(seconds)).await.refusal(), is(422, "invalid"), "{seconds}");
     }
     for day in 0..6 {
-        assert_eq!(desk.act(id, "extensions", &format!("day {day}"), &longer(86_400)).await.status, 200);
+        assert_eq!(desk.act(id, "extensions", &format!("day-{day}"), &longer(86_400)).await.status, 200);
     }
     assert_eq!(desk.act(id, "extensions", "c", &longer(86_400)).await.refusal(), is(422, "limit-exceeded"));
     let mut owner = desk.office.database.another_owner().await;

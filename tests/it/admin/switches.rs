@@ -29,9 +29,9 @@ async fn a_pause_refuses_new_orders_and_ends() {
             member.send(&office.admin, "PUT", path, &body).await.status
         };
         assert_eq!((switch("paused").await, switch("paused").await), (204, 204), "twice is once");
-        assert_eq!(place(&format!("{path} paused")).await.refusal(), is(503, "sales-paused"));
+        assert_eq!(place(&format!("{path}-paused")).await.refusal(), is(503, "sales-paused"));
         assert_eq!(switch("open").await, 204);
-        place(&format!("{path} open")).await.accepted();
+        place(&format!("{path}-open")).await.accepted();
         for body in [json!({ "intake": "closed", "reason": "x" }), json!({ "intake": "open", "reason": " " })] {
             assert_eq!(member.send(&office.admin, "PUT", path, &body).await.refusal(), is(422, "invalid"), "{body}");
         }

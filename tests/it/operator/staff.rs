@@ -1,5 +1,8 @@
 //! A store's first owner, and the one whom nobody else can help.
 
+use domain::roles::Role;
+use edge::Stage;
+use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys, totp_context};
 use serde_json::json;
 use tests::staff::{Office, now};
 
@@ -42,5 +45,28 @@ async fn the_first_owner_is_invited_and_recovered_from_a_terminal() {
     assert_eq!(tests::look::count(&office.database, acts).await, 3, "what the operator did is recorded too");
     let nobody = ["staff", "recover", "--store", &office.store, "--email", "nobody@example.org"];
     assert_eq!(terminal.refused(&nobody).await.0, 3);
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_sealed_again_for_a_rotation() {
+    let office = Office::open().await;
+    let member = office.hire(Role::Owner).await;
+    let (old, new) =
+        (DEVELOPMENT_KEYS, r#"{"keys":[{"id":"new","key":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}]}"#);
+    let both = new.replace("}]}", "},") + &old.trim()[old.find("{\"id\"").unwrap()..];
+    let database_url = office.database.app_location();
+    let terminal = Terminal { database_url, variables: vec![("TIRADA_STAGE", "local".into())] };
+    let done = terminal.with("TIRADA_SEALING_KEYS", &both).done(&["staff", "reseal"]).await;
+    assert_eq!(done, json!({ "resealed": 1, "current": 0, "unopened": [] }));
+    let sql = "select totp from staff where id = $1";
+    let sealed: Vec<u8> = office.database.owner().query_one(sql, &[&member.id]).await.unwrap().get(0);
+    let keys = SealingKeys::from_json(new, Stage::Local).unwrap();
+    let context = totp_context(member.tenant_id, member.id);
+    assert_eq!(keys.open(&context, &sealed).unwrap(), member.secret.bytes());
+    let database_url = office.database.app_location();
+    let terminal = Terminal { database_url, variables: vec![("TIRADA_STAGE", "local".into())] };
+    let output = terminal.with("TIRADA_SEALING_KEYS", old).run(&["staff", "reseal"]).await.unwrap();
+    assert_eq!((output.code(), &output.json()["unopened"]), (1, &json!([member.id])));
     office.database.finish().await;
 }
