@@ -25,7 +25,7 @@ async fn known_and_unknown_addresses_get_the_same_answer() {
         let answer = office.post(&format!("/v1/stores/{store}/staff-links"), &body).await;
         let took = began.elapsed();
         assert!(
-            (STAFF_LINK_ANSWER_AFTER..STAFF_LINK_ANSWER_AFTER + Duration::from_secs(2)).contains(&took),
+            (STAFF_LINK_ANSWER_AFTER..STAFF_LINK_ANSWER_AFTER + Duration::from_secs(5)).contains(&took),
             "{took:?}"
         );
         let names: Vec<String> = answer.headers.keys().map(ToString::to_string).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::login::Language;
 use domain::staff::{Email, LinkPurpose, link_mail};
 use edge::config::ConfigError;
-use edge::metrics::{self, Dimension};
+use edge::metrics::{self, Dimension, Metric, Unit};
 use edge::one_time_link::OneTimeLink;
 use edge::{Config, Environment};
 
@@ -53,7 +53,12 @@ impl Post {
         };
         metrics::count("staff_mails", &[(Dimension::Outcome, if failure.is_none() { "sent" } else { "failed" })]);
         if let Some(error) = failure {
+            metrics::emit(&[metric("staff_mails_failed", 1.0)], &[]);
             tracing::warn!(error.message = error, "a link was not mailed");
         }
     }
+}
+
+const fn metric(name: &'static str, value: f64) -> Metric {
+    Metric { name, value, unit: Unit::Count }
 }
