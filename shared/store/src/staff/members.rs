@@ -122,7 +122,8 @@ pub async fn invite(client: &mut Client, invite: &Invite<'_>, act: &NewAct) -> R
     ];
     let Some(row) = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)? else {
         let known = find_by_email(tx.client(), act.tenant_id, invite.email).await?;
-        return Err(if known.is_some() { Reason::StaffExists } else { Reason::LimitExceeded }.into());
+        let has_joined = known.is_some_and(|known| known.joined_at.is_some());
+        return Err(if has_joined { Reason::StaffExists } else { Reason::LimitExceeded }.into());
     };
     let (staff_id, store) = (id(&row)?, column(&row, "store")?);
     make_enrolment(&tx, act.tenant_id, staff_id, LinkPurpose::Invitation, invite.link).await?;
