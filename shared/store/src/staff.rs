@@ -9,9 +9,7 @@ mod sealed;
 mod sessions;
 mod sign_in;
 
-pub use links::{
-    AskLink, Asked, Enrolment, NewLink, Password, ask, find_enrolment, save_enrolment, take_from_pots, try_link,
-};
+pub use links::{AskLink, Enrolment, NewLink, Password, ask, find_enrolment, save_enrolment, take_from_pots, try_link};
 pub use members::{Invite, Invited, Member, change_role, find_by_email, invite, list, recover, remove};
 pub use sealed::{SealedTotp, list_sealed, reseal};
 pub use sessions::{Look, Refreshed, Session, end, end_other, list_sessions, look, refresh, renew, try_session};

@@ -62,14 +62,14 @@ pub(crate) async fn ask(
         return Err(Problem::new(Reason::TooManyRequests).with_retry_after(seconds));
     }
     let link = OneTimeLink::new()?;
-    let asked = {
+    let known = {
         let new = NewLink { id: Uuid::now_v7(), hash: &link.hash() };
         let client = state.database.client().await?;
         store::staff::ask(&client, &AskLink { store: &store, email: &email, link: new }).await?
     };
-    if let Some(asked) = asked {
+    if let Some(store) = known {
         let purpose = LinkPurpose::SignIn;
-        let letter = Letter { to: &email, language, purpose, store: &asked.store, link: &link };
+        let letter = Letter { to: &email, language, purpose, store: &store, link: &link };
         state.post.send(&letter, STAFF_LINK_ANSWER_AFTER.saturating_sub(began.elapsed())).await;
     }
     tokio::time::sleep_until(began + STAFF_LINK_ANSWER_AFTER).await;
@@ -89,5 +89,5 @@ async fn limited(
         (keys.subject("staff-address", &[&address.network()]), STAFF_LINKS_PER_ADDRESS),
     ];
     let client = state.database.client().await?;
-    Ok(take_from_pots(&client, &pots).await?.map(|(_, wait)| wait))
+    Ok(take_from_pots(&client, &pots).await?)
 }

@@ -23,22 +23,20 @@ pub struct NewLink<'a> {
     pub hash: &'a [u8],
 }
 
-/// Takes a message from each of some pots; how long to wait when one is empty, and which.
+/// Takes a message from each of some pots, or from none when one is empty: then how long to wait.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn take_from_pots(client: &Client, pots: &[(Uuid, Share)]) -> Result<Option<(usize, Duration)>> {
+pub async fn take_from_pots(client: &Client, pots: &[(Uuid, Share)]) -> Result<Option<Duration>> {
     let subjects: Vec<Uuid> = pots.iter().map(|(subject, _)| *subject).collect();
     let intervals: Vec<f64> = pots.iter().map(|(_, share)| share.one_per.as_secs_f64()).collect();
     let tolerances: Vec<f64> =
         pots.iter().map(|(_, share)| share.one_per.as_secs_f64() * f64::from(share.messages)).collect();
-    let sql = "select pot, wait_seconds from take_from_pots($1, $2, $3)";
+    let sql = "select wait_seconds from take_from_pots($1, $2, $3)";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&subjects, UUIDS), (&intervals, FLOAT8S), (&tolerances, FLOAT8S)];
     let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
-    let Some(pot) = column::<Option<i32>>(&row, "pot")? else { return Ok(None) };
-    let place = usize::try_from(pot - 1).map_err(Error::fault)?;
-    let wait = Duration::try_from_secs_f64(column(&row, "wait_seconds")?).map_err(Error::fault)?;
-    Ok(Some((place, wait)))
+    let seconds: Option<f64> = column(&row, "wait_seconds")?;
+    seconds.map(|seconds| Duration::try_from_secs_f64(seconds).map_err(Error::fault)).transpose()
 }
 
 /// Who wants a link to sign in.
@@ -52,20 +50,12 @@ pub struct AskLink<'a> {
     pub link: NewLink<'a>,
 }
 
-/// Somebody who gets a link.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Who.
-    pub staff_id: Uuid,
-    /// Name of the store.
-    pub store: String,
-}
-
-/// Makes a link to sign in, if the address is that of somebody who has joined. One statement for all addresses.
+/// Makes a link to sign in, if the address is that of somebody who has joined; then the store's name. One statement for
+/// all addresses.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn ask(client: &Client, ask: &AskLink<'_>) -> Result<Option<Asked>> {
+pub async fn ask(client: &Client, ask: &AskLink<'_>) -> Result<Option<String>> {
     let sql = "with known as (
             select s.id, s.tenant_id, t.name from tenants t join staff s on s.tenant_id = t.id
             where t.slug = $1 and s.email = $2 and s.removed_at is null and s.joined_at is not null
@@ -73,7 +63,7 @@ pub async fn ask(client: &Client, ask: &AskLink<'_>) -> Result<Option<Asked>> {
             insert into staff_links (id, tenant_id, staff_id, purpose, hash, expires_at)
             select $3, tenant_id, id, $4, $5, now() + make_interval(secs => $6) from known
         )
-        select id, name from known";
+        select name from known";
     let params: [(&(dyn ToSql + Sync), _); 6] = [
         (&ask.store, TEXT),
         (&ask.email.as_str(), TEXT),
@@ -83,7 +73,7 @@ pub async fn ask(client: &Client, ask: &AskLink<'_>) -> Result<Option<Asked>> {
         (&SIGN_IN_LINK_LIVES.as_secs_f64(), FLOAT8),
     ];
     let row = client.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
-    row.map(|row| Ok(Asked { staff_id: column(&row, "id")?, store: column(&row, "name")? })).transpose()
+    row.map(|row| column(&row, "name")).transpose()
 }
 
 /// Makes a link to set one-time passwords up with; earlier ones of that kind are good no more.
