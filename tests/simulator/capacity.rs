@@ -86,12 +86,16 @@ async fn the_pooler_has_no_connection_left() {
     world.finish(BOUND).await;
 }
 
+/// Their callers want a session of staff or a phone. They open nothing here.
+const NOT_CALLED: [&str; 4] = ["admin", "login", "send-login-code", "staff"];
+
 /// I11: with every function at its concurrency there are never more connections than the concurrencies add up to.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_function_at_its_concurrency() {
     let world = World::start(Setup::default()).await;
     let product = world.product(10_000).await;
-    let cap: usize = world.functions().map(|function| function.settings().concurrency).sum();
+    let called = world.functions().filter(|function| !NOT_CALLED.contains(&function.name()));
+    let cap: usize = called.map(|function| function.settings().concurrency).sum();
     let cap = i64::try_from(cap).unwrap();
     // Statements take long enough to meet each other.
     world.proxy.delay(Duration::from_millis(15), Duration::from_millis(15));
@@ -110,9 +114,13 @@ async fn every_function_at_its_concurrency() {
                 gateway.send(HttpRequest { method: "GET", path, ..HttpRequest::default() }).await;
                 shopper.follow(order).await.unwrap();
                 // Nobody is asked for money: the store has no account, which the functions learn from the database.
-                shopper.try_pay(order, &order.to_string(), "card").await;
-                let path = "/v1/webhooks/stripe/nobody".into();
-                gateway.send(HttpRequest { method: "POST", path, ..HttpRequest::default() }).await;
+                let pay = || shopper.try_pay(order, "key", "card");
+                tokio::join!(pay(), pay(), pay());
+                let tell = || {
+                    let path = "/v1/webhooks/stripe/nobody".into();
+                    gateway.send(HttpRequest { method: "POST", path, ..HttpRequest::default() })
+                };
+                tokio::join!(tell(), tell());
                 sqs.put(Queue::SettlePayment, &OrderMessage::new(order, id, tenant_id));
                 if round % 2 == 0 {
                     assert!(shopper.cancel(order).await);
