@@ -50,7 +50,7 @@ pub(super) struct Books {
     events: Vec<Event>,
     dues: BTreeMap<(OffsetDateTime, u64), Due>,
     last_number: u64,
-    ahead: Duration,
+    pub(super) ahead: Duration,
 }
 
 impl Books {

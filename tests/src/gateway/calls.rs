@@ -49,12 +49,17 @@ impl Request {
         if self.method == "POST" { self.header(name) } else { None }
     }
 
-    /// What a key stands for: the call with all its parameters, in any order.
-    fn fingerprint(&self) -> String {
+    /// What a key stands for: the call with all its parameters, in any order. Where time passes because every moment of
+    /// the database moves back, an end is meant by the clock that is so far ahead.
+    fn fingerprint(&self, ahead: time::Duration) -> String {
         let body = String::from_utf8_lossy(&self.body).into_owned();
         let body = match self.dialect {
             Dialect::Stripe => {
-                let mut parts: Vec<&str> = body.split('&').collect();
+                let end = |part: &str| part.strip_prefix("expires_at=").and_then(|text| text.parse::<i64>().ok());
+                let meant = |part: &str| {
+                    end(part).map_or_else(|| part.to_owned(), |at| format!("expires_at={}", at + ahead.whole_seconds()))
+                };
+                let mut parts: Vec<String> = body.split('&').map(meant).collect();
                 parts.sort_unstable();
                 parts.join("&")
             }
@@ -194,7 +199,7 @@ fn begin(books: &mut Books, account: usize, request: &Request) -> Result<(), Ans
         return Err(request.trouble(&Trouble::BadKey));
     }
     let now = books.now();
-    match books.keys.begin(account, key, &request.fingerprint(), now) {
+    match books.keys.begin(account, key, &request.fingerprint(books.ahead), now) {
         Seen::New => Ok(()),
         Seen::InProgress => Err(request.trouble(&Trouble::Conflict)),
         Seen::Different => {
