@@ -5,13 +5,10 @@
 
 mod ask;
 mod enrol;
-mod local;
 mod members;
 mod post;
 mod refresh;
 mod renew;
-mod sender;
-mod ses;
 mod sessions;
 mod sign_in;
 mod tokens;
@@ -30,7 +27,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use post::Post;
-pub use sender::Sender;
+pub use senders::mail::Sender;
 
 /// What this function knows and others do not.
 #[derive(Debug, Clone)]
