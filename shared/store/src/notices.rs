@@ -10,7 +10,7 @@ mod settings;
 mod watch;
 
 pub use due::{claim_due, drop_late};
-pub use send::{Channel, Claim, Claimed, claim, end, fail, mark_sent, may_have};
+pub use send::{Channel, Claim, Claimed, claim, end, mark_sent, may_have, note_failure};
 pub use settings::{list_kinds, save_email, save_kinds};
 pub use watch::{Counted, Measures, Stuck, count, list_stuck, measure};
 

@@ -237,7 +237,12 @@ pub async fn end(client: &Client, message: &NoticeMessage, outcome: Outcome) -> 
 ///
 /// # Errors
 /// Busy or fault from the database. Then the claim ends by itself, and it is owed again.
-pub async fn fail(client: &Client, message: &NoticeMessage, failure: &str, may_have_left: bool) -> Result<bool> {
+pub async fn note_failure(
+    client: &Client,
+    message: &NoticeMessage,
+    failure: &str,
+    may_have_left: bool,
+) -> Result<bool> {
     let sql = "update notices set failure = $4, claimed_until = case when $5 then claimed_until end,
             look_at = now() + make_interval(secs => least($6, $7 * power(2, least(attempts - 1, 10)))),
             outcome = case when attempts >= $8 then $9 end
