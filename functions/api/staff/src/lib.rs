@@ -1,6 +1,6 @@
 //! How staff get in, and who they are: one-time links by mail, one-time passwords, sessions, invitations.
 //!
-//! The only one who mails, and who opens the secrets of one-time passwords. Routes without a token take no idempotency
+//! The only one who mails links, and who opens the secrets of one-time passwords. Routes without a token take no idempotency
 //! key, and no answer may be stored: they hold tokens and secrets.
 
 mod ask;
