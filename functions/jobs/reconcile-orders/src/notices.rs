@@ -22,12 +22,14 @@ pub(crate) async fn owe(
     deadline: Deadline,
     report: &mut Report,
 ) -> Result<()> {
-    report.notices_late = notices::drop_late(&*database.client().await?).await?;
     for _ in 0..NOTICE_PASSES_MAX {
         if deadline.has_passed() {
             return Ok(());
         }
-        let due = notices::claim_due(&*database.client().await?).await?;
+        let client = database.client().await?;
+        report.notices_late += notices::drop_late(&client).await?;
+        let due = notices::claim_due(&client).await?;
+        drop(client);
         let messages: Vec<Outgoing> = due.iter().map(Outgoing::from).collect();
         let sent = if messages.is_empty() { Vec::new() } else { queue.send(Queue::SendNotice, &messages).await };
         let taken = sent.iter().filter(|result| result.is_ok()).count();

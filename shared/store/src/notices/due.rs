@@ -36,17 +36,17 @@ pub async fn claim_due(client: &Client) -> Result<Vec<NoticeMessage>> {
     rows.iter().map(message).collect()
 }
 
-/// Ends due notices that are too old to be of use, so many at most; returns how many. One that is being sent at this
-/// moment may still leave.
+/// Ends notices that are too old to be of use, among those whose turn comes next, so many at most; returns how many.
+/// One that is being sent at this moment may still leave.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn drop_late(client: &Client) -> Result<u64> {
     let sql = "update notices n set outcome = $3, claimed_until = null
         from (select order_id, kind from notices where look_at <= now() and outcome is null
-            and created_at <= now() - make_interval(secs => $1)
-            order by look_at limit $2 for no key update skip locked) as late
-        where n.order_id = late.order_id and n.kind = late.kind";
+            order by look_at limit $2 for no key update skip locked) as due
+        where n.order_id = due.order_id and n.kind = due.kind
+            and n.created_at <= now() - make_interval(secs => $1)";
     let params: [(&(dyn ToSql + Sync), _); 3] =
         [(&NOTICE_LIVES.as_secs_f64(), FLOAT8), (&NOTICES_PER_PASS_MAX, INT8), (&Outcome::Late.word(), TEXT)];
     client.execute_typed(sql, &params).await.map_err(from_postgres)
