@@ -23,6 +23,7 @@ create table notices (
     look_at timestamptz not null default now(),
     attempts smallint not null default 0,
     claimed_until timestamptz,
+    not_before timestamptz,
     phone_sent_at timestamptz,
     email_sent_at timestamptz,
     failure text,
@@ -36,6 +37,7 @@ comment on table notices is 'What a buyer is told about an order, once per kind.
 comment on column notices.kind is 'The state that the order came into; refunded = a gateway has accepted to give money back.';
 comment on column notices.look_at is 'When the reconciler owes its message, again if need be.';
 comment on column notices.claimed_until is 'Somebody is sending it until then; null = nobody.';
+comment on column notices.not_before is 'A provider has refused it: no try before then, however often its message comes; null = none has.';
 comment on column notices.failure is 'What the provider said last, if it did not take it.';
 comment on column notices.outcome is 'How it ended: sent, no longer true or wanted, too many for its buyer, too old, or refused too often; null = it is owed.';
 create index notices_owed on notices (look_at) where outcome is null;

@@ -9,7 +9,7 @@ use tests::till::{Policy, Till};
 
 use super::{PHONE, ended, ends, known, tell};
 
-const DUE: &str = "update notices set look_at = now()";
+const DUE: &str = "update notices set look_at = now(), not_before = now()";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_away_holds_nothing_up_and_loses_nothing() {
@@ -22,7 +22,7 @@ async fn a_provider_that_is_away_holds_nothing_up_and_loses_nothing() {
     assert_eq!(told.mailbox.mails().len(), 1, "the other provider is not away");
     assert_eq!((till.chain.queues.len(Queue::SendNotice), till.chain.queues.dead(Queue::SendNotice).len()), (0, 0));
     let noted = "select count(*) from notices where outcome is null and attempts = 1 and claimed_until is null
-        and failure like 'busy: %' and look_at > now() + interval '50 seconds'";
+        and failure like 'busy: %' and look_at = not_before and look_at > now() + interval '50 seconds'";
     assert_eq!(count(&till.database, noted).await, 1);
     let report = till.chain.reconcile().await;
     assert_eq!((report.notices, report.notices_failing), (0, 1), "its backoff is not over");

@@ -62,7 +62,7 @@ async fn what_a_provider_refuses_is_shown() {
     let stuck = &output.json()["stuck"][0];
     assert_eq!((output.code(), &stuck["order"], &stuck["tries"]), (1, &json!(order), &json!(1)));
     assert!(stuck["provider"].as_str().unwrap().starts_with("busy: "), "{stuck}");
-    change(&till.database, "update notices set look_at = now()", 1).await;
+    change(&till.database, "update notices set look_at = now(), not_before = now()", 1).await;
     till.chain.reconcile().await;
     told.send(&till.database, &till.chain.queues).await;
     let sent = terminal.done(&["notices"]).await;

@@ -134,9 +134,7 @@ fn sentence(language: Language, event: &Event, numbers: &str) -> String {
             format!("reservado até {day}/{month} às {hour}:{minute:02}: {numbers}. Pague antes ou volta à venda.")
         }
         (Language::PtBr, Event::Paid { .. }) => format!("pagamento recebido. Agora é seu: {numbers}."),
-        (Language::PtBr, Event::Rejected { reason }) => {
-            format!("seu pedido foi recusado: {}.", why(language, *reason))
-        }
+        (Language::PtBr, Event::Rejected { reason }) => format!("seu pedido foi recusado: {}.", why(language, *reason)),
         (Language::PtBr, Event::Expired) => "sua reserva venceu sem pagamento e voltou à venda.".to_owned(),
         (Language::PtBr, Event::Refunded { minor, currency }) => {
             format!("devolvemos {} pelo mesmo meio do pagamento.", amount(*minor, currency, ','))

@@ -88,6 +88,7 @@ pub async fn claim(client: &Client, message: &NoticeMessage) -> Result<Claim> {
             and before.order_id = n.order_id and before.kind = n.kind
             and n.outcome is null and n.created_at > now() - make_interval(secs => $5)
             and (n.claimed_until is null or n.claimed_until <= now())
+            and (n.not_before is null or n.not_before <= now())
         returning n.attempts, before.claimed_until is not null as is_repeat,
             before.phone_sent_at is not null as phone_done, before.email_sent_at is not null as email_done,
             n.kind = any(t.notices) as is_wanted, t.name as store, p.name as product, p.padding, p.zone,
@@ -120,7 +121,7 @@ async fn why_not(client: &Client, message: &NoticeMessage) -> Result<Claim> {
         [(&message.tenant_id, UUID), (&message.order_id, UUID), (&message.kind.word(), TEXT)];
     let row = client.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
     let is_claimed = row.map(|row| column::<Option<bool>>(&row, "is_claimed")).transpose()?.flatten();
-    // One that is too old is ended, and counted, by the reconciler.
+    // One that is too old is ended, and counted, by the reconciler; one whose backoff is not over comes again from there.
     Ok(if is_claimed == Some(true) { Claim::Busy } else { Claim::Nothing })
 }
 
@@ -243,11 +244,12 @@ pub async fn note_failure(
     failure: &str,
     may_have_left: bool,
 ) -> Result<bool> {
-    let sql = "update notices set failure = $4, claimed_until = case when $5 then claimed_until end,
-            look_at = now() + make_interval(secs => least($6, $7 * power(2, least(attempts - 1, 10)))),
-            outcome = case when attempts >= $8 then $9 end
-        where tenant_id = $1 and order_id = $2 and kind = $3 and outcome is null
-        returning outcome is not null as is_over";
+    let sql = "update notices n set failure = $4, claimed_until = case when $5 then n.claimed_until end,
+            look_at = backoff.ends, not_before = backoff.ends, outcome = case when n.attempts >= $8 then $9 end
+        from (select now() + make_interval(secs => least($6, $7 * power(2, least(attempts - 1, 10)))) as ends
+            from notices where tenant_id = $1 and order_id = $2 and kind = $3) as backoff
+        where n.tenant_id = $1 and n.order_id = $2 and n.kind = $3 and n.outcome is null
+        returning n.outcome is not null as is_over";
     let failure: String = failure.chars().take(FAILURE_CHARS_MAX).collect();
     let params: [(&(dyn ToSql + Sync), _); 9] = [
         (&message.tenant_id, UUID),
