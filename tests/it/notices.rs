@@ -1,5 +1,6 @@
 //! Buyers are told what became of their orders: once, in their language, and never at an order's expense.
 
+mod logs;
 mod owing;
 mod sending;
 mod trouble;

@@ -121,7 +121,7 @@ async fn why_not(client: &Client, message: &NoticeMessage) -> Result<Claim> {
         [(&message.tenant_id, UUID), (&message.order_id, UUID), (&message.kind.word(), TEXT)];
     let row = client.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
     let is_claimed = row.map(|row| column::<Option<bool>>(&row, "is_claimed")).transpose()?.flatten();
-    // One that is too old is ended, and counted, by the reconciler; one whose backoff is not over comes again from there.
+    // One that is too old is ended, and counted, by the reconciler, which also owes again what a provider refused.
     Ok(if is_claimed == Some(true) { Claim::Busy } else { Claim::Nothing })
 }
 
