@@ -39,6 +39,6 @@ comment on column notices.look_at is 'When the reconciler owes its message, agai
 comment on column notices.claimed_until is 'Somebody is sending it until then; null = nobody.';
 comment on column notices.not_before is 'A provider has refused it: no try before then, however often its message comes; null = none has.';
 comment on column notices.failure is 'What the provider said last, if it did not take it.';
-comment on column notices.outcome is 'How it ended: sent, no longer true or wanted, too many for its buyer, too old, or refused too often; null = it is owed.';
+comment on column notices.outcome is 'How it ended: sent, no longer true or wanted, too many for a pot, too old, or refused too often; null = it is owed.';
 create index notices_owed on notices (look_at) where outcome is null;
 create index notices_age on notices (created_at);

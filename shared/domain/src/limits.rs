@@ -357,6 +357,9 @@ pub const NOTICES_KEPT: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// Notices to one buyer: what somebody may cost who reserves and lets go all day.
 pub const NOTICES_PER_BUYER: Share = Share { messages: 40, one_per: Duration::from_secs(1_800) };
 
+/// Notices altogether: several large openings, and the fuse between an attack and the bill.
+pub const NOTICES_PER_PLATFORM: Share = Share { messages: 300_000, one_per: Duration::from_millis(200) };
+
 /// Staff of one store, removed ones not counted.
 pub const STAFF_PER_STORE_MAX: i64 = 200;
 

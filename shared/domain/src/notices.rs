@@ -70,7 +70,7 @@ pub enum Outcome {
     Sent,
     /// It is no longer true, the store does not want it, or nobody is there to get it.
     Needless,
-    /// Its buyer has had too many.
+    /// Its buyer, or everybody together, has had too many.
     Limited,
     /// It was not sent while it was of use.
     Late,

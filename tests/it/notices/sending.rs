@@ -101,7 +101,7 @@ async fn the_language_is_that_of_the_last_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gets_more_than_a_pot_holds() {
+async fn nobody_gets_more_than_the_pots_hold() {
     let till = Till::open(Policy::default()).await;
     let (told, buyer) = (Told::default(), known(&till).await);
     let client = till.database.app_client().await;
@@ -114,5 +114,8 @@ async fn nobody_gets_more_than_a_pot_holds() {
     tell(&till, &told).await;
     assert_eq!(told.texts(PHONE), Vec::<String>::new());
     assert_eq!(ends(&till).await, [ended("reserved", "limited")]);
+    let fuse = "update login_limits set full_until = now() + interval '1 day' where subject = md5('notices')::uuid";
+    change(&till.database, fuse, 1).await;
+    assert!(!may_have(&client, Uuid::now_v7()).await.unwrap(), "nobody has any while the fuse is blown");
     till.finish().await;
 }

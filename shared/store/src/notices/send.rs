@@ -4,6 +4,7 @@
 use domain::catalog::Range;
 use domain::limits::{
     NOTICE_ATTEMPTS_MAX, NOTICE_BACKOFF_MAX, NOTICE_BACKOFF_MIN, NOTICE_CLAIM, NOTICE_LIVES, NOTICES_PER_BUYER,
+    NOTICES_PER_PLATFORM,
 };
 use domain::login::{Language, Phone};
 use domain::messages::NoticeMessage;
@@ -181,16 +182,17 @@ fn labels(row: &Row) -> Result<Vec<String>> {
     Ok(left.map(|number| Range::label(number, padding)).collect())
 }
 
-/// Takes a notice from its buyer's pot; false when that is empty.
+/// Takes a notice from its buyer's pot and from the platform's; false, and nothing taken, when one is empty.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn may_have(client: &Client, buyer_id: Uuid) -> Result<bool> {
     // Nothing personal: buyers' ids are random.
     let sql = "select pot is null as is_free
-        from take_from_pots(array[md5('notices to ' || $1::text)::uuid], $2, $3)";
-    let interval = NOTICES_PER_BUYER.one_per.as_secs_f64();
-    let (intervals, tolerances) = ([interval], [interval * f64::from(NOTICES_PER_BUYER.messages)]);
+        from take_from_pots(array[md5('notices to ' || $1::text)::uuid, md5('notices')::uuid], $2, $3)";
+    let shares = [NOTICES_PER_BUYER, NOTICES_PER_PLATFORM];
+    let intervals = shares.map(|share| share.one_per.as_secs_f64());
+    let tolerances = shares.map(|share| share.one_per.as_secs_f64() * f64::from(share.messages));
     let params: [(&(dyn ToSql + Sync), _); 3] =
         [(&buyer_id, UUID), (&intervals.as_slice(), FLOAT8S), (&tolerances.as_slice(), FLOAT8S)];
     column(&client.query_typed_one(sql, &params).await.map_err(from_postgres)?, "is_free")
