@@ -1,7 +1,7 @@
 //! The texts of notices, one table for all languages.
 //!
 //! Those for phones use the characters that all phones have (GSM 03.38) and fit one message, or each would cost twice
-//! as much: of long lists of numbers they name the first. Mail names them all.
+//! as much: names are spelled with these, and of long lists of numbers the first are named. Mail has it all.
 
 use std::fmt::Write;
 
@@ -14,6 +14,9 @@ use crate::staff::Mail;
 const TEXT_CHARS_MAX: usize = 160;
 /// Longest names of a store and a product in a notice, in characters: the rest must fit beside them.
 const NAME_CHARS_MAX: usize = 24;
+
+/// The rest of GSM 03.38, beside letters and digits of ASCII: what costs one septet.
+const CHEAP: &str = " .,:;!?¿¡'\"()-+*/=<>&@#%$_éèàùìòñÑäÄöÖüÜÉÇåÅæÆøØß";
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -80,7 +83,7 @@ impl Event {
 pub fn notice_text(language: Language, facts: &Facts) -> String {
     let mut shown = facts.event.numbers().len();
     loop {
-        let text = said(language, facts, shown);
+        let text = said(language, facts, shown, cheap_name);
         if text.chars().count() <= TEXT_CHARS_MAX || shown <= 1 {
             return text;
         }
@@ -92,12 +95,12 @@ pub fn notice_text(language: Language, facts: &Facts) -> String {
 #[must_use]
 pub fn notice_mail(language: Language, facts: &Facts) -> Mail {
     let subject = format!("{}: {}", name(&facts.store), title(language, &facts.event));
-    Mail { subject, text: format!("{}\n", said(language, facts, facts.event.numbers().len())) }
+    Mail { subject, text: format!("{}\n", said(language, facts, facts.event.numbers().len(), name)) }
 }
 
-fn said(language: Language, facts: &Facts, shown: usize) -> String {
+fn said(language: Language, facts: &Facts, shown: usize, spell: fn(&str) -> String) -> String {
     let numbers = list(facts.event.numbers(), shown);
-    format!("{} ({}): {}", name(&facts.store), name(&facts.product), sentence(language, &facts.event, &numbers))
+    format!("{} ({}): {}", spell(&facts.store), spell(&facts.product), sentence(language, &facts.event, &numbers))
 }
 
 /// The first so many, and how many more there are.
@@ -113,6 +116,32 @@ fn list(numbers: &[String], shown: usize) -> String {
 
 fn name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
+}
+
+/// A name in characters that cost one septet; what has no likeness there is left out.
+fn cheap_name(text: &str) -> String {
+    name(text).chars().filter_map(cheap).collect()
+}
+
+fn cheap(c: char) -> Option<char> {
+    Some(match c {
+        'á' | 'â' | 'ã' | 'ª' => 'a',
+        'Á' | 'À' | 'Â' | 'Ã' => 'A',
+        'ê' | 'ë' => 'e',
+        'È' | 'Ê' | 'Ë' => 'E',
+        'í' | 'î' | 'ï' => 'i',
+        'Í' | 'Ì' | 'Î' | 'Ï' => 'I',
+        'ó' | 'ô' | 'õ' | 'º' => 'o',
+        'Ó' | 'Ò' | 'Ô' | 'Õ' => 'O',
+        'ú' | 'û' => 'u',
+        'Ú' | 'Ù' | 'Û' => 'U',
+        'ç' => 'c',
+        '’' | '‘' => '\'',
+        '“' | '”' => '"',
+        '–' | '—' => '-',
+        c if c.is_ascii_alphanumeric() || CHEAP.contains(c) => c,
+        _ => return None,
+    })
 }
 
 fn sentence(language: Language, event: &Event, numbers: &str) -> String {
@@ -225,11 +254,11 @@ mod tests {
 
     /// GSM 03.38, the characters of one septet that a text of ours could have.
     fn is_cheap(c: char) -> bool {
-        c.is_ascii_alphanumeric() || " .,:;!?'\"()-+/&@éà".contains(c)
+        c.is_ascii_alphanumeric() || " .,:;!?'\"()-+/&@éàñ".contains(c)
     }
 
     fn facts(event: Event) -> Facts {
-        Facts { store: "M".repeat(100), product: "P".repeat(100), event }
+        Facts { store: "M".repeat(100), product: format!("São João 😀 ñandú {}", "P".repeat(100)), event }
     }
 
     fn longest() -> Vec<Event> {
@@ -251,7 +280,7 @@ mod tests {
                 let facts = facts(event);
                 let text = notice_text(language, &facts);
                 assert!(text.chars().count() <= TEXT_CHARS_MAX, "{text}");
-                assert!(text.chars().all(is_cheap), "{text}");
+                assert!(text.chars().all(is_cheap) && text.contains("(Sao Joao  ñandu P"), "{text}");
                 let has_numbers = !facts.event.numbers().is_empty();
                 assert_eq!(has_numbers, text.contains("900000000"), "one number at least: {text}");
             }
@@ -263,9 +292,10 @@ mod tests {
         for language in Language::ALL {
             for event in longest() {
                 let all = event.numbers().to_vec();
-                let facts = Facts { store: "A store\r\nBcc: x".into(), product: "A raffle".into(), event };
+                let facts = Facts { store: "A store\r\nBcc: x".into(), product: "São João".into(), event };
                 let mail = notice_mail(language, &facts);
                 assert!(all.iter().all(|number| mail.text.contains(number)), "{}", mail.text);
+                assert!(mail.text.contains(" (São João): "), "{}", mail.text);
                 assert!(mail.subject.starts_with("A storeBcc: x: "), "{}", mail.subject);
             }
         }
