@@ -1,6 +1,7 @@
 //! The command line.
 
 mod money;
+mod notices;
 mod staff;
 
 use std::ops::RangeInclusive;
@@ -15,6 +16,7 @@ use crate::numbers::parse_numbers;
 pub(crate) use money::{
     CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs, RetryArgs,
 };
+pub(crate) use notices::{BuyerAct, EmailArgs, NoticesArgs};
 pub(crate) use staff::{InviteArgs, MemberArgs, StaffAct};
 
 const EXIT_CODES: &str = "\
@@ -109,6 +111,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         act: StoreAct,
     },
+    /// Change what is known of a store's buyers
+    Buyer {
+        #[command(subcommand)]
+        act: BuyerAct,
+    },
     /// People who work for a store
     Staff {
         #[command(subcommand)]
@@ -141,6 +148,8 @@ pub(crate) enum Command {
     ///
     /// Depths of the queues themselves are shown where their URLs are in the environment (see `redrive`).
     Queues,
+    /// Show what became of the notices to buyers of the last day, and which of them their provider refuses
+    Notices,
     /// What the auditor found
     Finding {
         #[command(subcommand)]
@@ -259,6 +268,8 @@ pub(crate) struct SigningArgs {
 pub(crate) enum StoreAct {
     /// Show or change the countries that login codes are sent to
     Countries(CountriesArgs),
+    /// Show or change what buyers are told about their orders
+    Notices(NoticesArgs),
 }
 
 #[derive(Debug, Args)]
@@ -277,7 +288,7 @@ pub(crate) struct Numbers(pub(crate) Vec<RangeInclusive<i32>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArgs {
-    /// The queue: reserve-numbers, release-numbers, settle-payment or send-login-code
+    /// The queue: reserve-numbers, release-numbers, settle-payment, send-login-code or send-notice
     #[arg(value_parser = queue)]
     pub(crate) queue: Queue,
     /// Messages at most

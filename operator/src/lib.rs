@@ -11,6 +11,7 @@ mod failure;
 mod history;
 mod keys;
 mod money;
+mod notices;
 mod numbers;
 mod output;
 mod pay;
@@ -53,12 +54,14 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
         Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
         Command::Keys { act } => keys::make(act),
         Command::Store { act } => stores::change(&client().await?, act).await,
+        Command::Buyer { act } => notices::change_buyer(&client().await?, act).await,
         Command::Staff { act } => staff::change(&mut client().await?, act, environment).await,
         Command::Product { act } => policy::change(&client().await?, act).await,
         Command::Pay(args) => pay::book(database(database_url.as_deref())?, args, environment).await,
         Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,
         Command::Payments { order } => money::show(&client().await?, order).await,
         Command::Queues => queues::show(&client().await?, environment).await,
+        Command::Notices => notices::show(&client().await?).await,
         Command::Finding { act: FindingAct::Close { finding, reason } } => {
             queues::close_finding(&client().await?, finding, &reason).await
         }

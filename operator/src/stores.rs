@@ -1,11 +1,13 @@
-//! Stores: where their login codes may be sent.
+//! Stores: where their login codes may be sent, and what their buyers are told.
 
 use domain::login::is_prefix;
+use domain::notices::Kind;
 use serde_json::json;
 use store::Client;
 use store::login::{list_prefixes, save_prefixes};
+use store::notices::{list_kinds, save_kinds};
 
-use crate::cli::{CountriesArgs, StoreAct};
+use crate::cli::{CountriesArgs, NoticesArgs, StoreAct};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::products::require_store;
@@ -14,6 +16,7 @@ use crate::products::require_store;
 pub(crate) async fn change(client: &Client, act: StoreAct) -> Result<Output, Failure> {
     match act {
         StoreAct::Countries(args) => countries(client, args).await,
+        StoreAct::Notices(args) => notices(client, args).await,
     }
 }
 
@@ -31,4 +34,16 @@ async fn countries(client: &Client, args: CountriesArgs) -> Result<Output, Failu
     let served = list_prefixes(client, store.id).await?;
     let text = format!("store {slug} sends login codes to +{}", served.join(", +"));
     Ok(Output::new(text, json!({"store": slug, "serves": served})))
+}
+
+async fn notices(client: &Client, args: NoticesArgs) -> Result<Output, Failure> {
+    let NoticesArgs { store: slug, send, none } = args;
+    let store = require_store(client, &slug).await?;
+    if let Some(wanted) = if none { Some(Vec::new()) } else { send } {
+        let wanted: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| wanted.contains(kind)).collect();
+        save_kinds(client, store.id, &wanted).await?;
+    }
+    let words: Vec<&str> = list_kinds(client, store.id).await?.into_iter().map(Kind::word).collect();
+    let shown = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+    Ok(Output::new(format!("buyers of store {slug} are told: {shown}"), json!({"store": slug, "sends": words})))
 }

@@ -7,8 +7,17 @@ use tests::seed::{self, buyers, exact, product, quick, store};
 use tests::till::{Policy, Till};
 use tests::{TestDatabase, randomness};
 
-const TABLES: [&str; 8] =
-    ["number_chunks", "taken_numbers", "orders", "order_events", "order_queue", "holds", "buyer_holdings", "outbox"];
+const TABLES: [&str; 9] = [
+    "number_chunks",
+    "taken_numbers",
+    "orders",
+    "order_events",
+    "order_queue",
+    "holds",
+    "buyer_holdings",
+    "outbox",
+    "notices",
+];
 
 /// Damage, and how the finding about it begins. Order 1 holds 1 and 2, order 2 was rejected, order 3 is queued.
 const DAMAGE: &[(&str, &str)] = &[
@@ -54,6 +63,11 @@ const DAMAGE: &[(&str, &str)] = &[
     ("update holds set sweep_at = sweep_at + interval '1 s'", "I9: held orders"),
     ("update holds set order_ids = order_ids || gen_random_uuid()", "I9: unknown orders"),
     ("update outbox set order_id = gen_random_uuid()", "I9"),
+    (
+        "insert into notices (order_id, kind, tenant_id)
+        select o.id, 'rejected', t.id from orders o, tenants t where o.state = 'rejected' and t.slug = 'other'",
+        "I9: notices",
+    ),
     ("update orders set cancel_requested_at = now() where state = 'reserved'", "I9: cancellations"),
     ("update orders set expires_at = now() - interval '1 hour' where state = 'reserved'", "I5"),
 ];

@@ -8,6 +8,7 @@ mod events;
 mod http;
 mod login;
 mod migrations;
+mod notices;
 mod numbers;
 mod openapi;
 mod operator;

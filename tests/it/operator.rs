@@ -1,6 +1,7 @@
 //! The operator's commands about money, as the command line says them, against a store that can be paid.
 
 mod gateways;
+mod notices;
 mod pay;
 mod policy;
 mod refunds;

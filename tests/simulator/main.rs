@@ -16,6 +16,7 @@ mod intake;
 mod locks;
 mod login;
 mod messages;
+mod notices;
 mod outage;
 mod panics;
 mod payment_storm;

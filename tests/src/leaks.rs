@@ -1,6 +1,11 @@
 //! What belongs into no log, no error and no row: stores' secrets, buyers' tokens, numbers of cards and of phones.
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use edge::telemetry::{filter, lines};
 use tokio_postgres::Client;
+use tracing::subscriber::DefaultGuard;
 
 use crate::till::{MERCADO_PAGO_SECRET, MERCADO_PAGO_TOKEN};
 
@@ -25,6 +30,36 @@ const FOR_BUYERS: &str = "_secret_";
 /// Digits of a card's number, of a phone's with its country.
 const CARD: std::ops::RangeInclusive<usize> = 13..=19;
 const PHONE: std::ops::RangeInclusive<usize> = 8..=15;
+
+/// A log kept in memory.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Memory {
+    /// Until the guard is dropped, what this thread logs is kept here.
+    #[must_use]
+    pub fn listen(&self) -> DefaultGuard {
+        let writer = self.clone();
+        tracing::subscriber::set_default(lines(filter("trace"), move || writer.clone()))
+    }
+
+    /// What was logged.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// The first such thing in a text.
 #[must_use]

@@ -15,6 +15,7 @@ pub mod http;
 pub mod leaks;
 pub mod login;
 pub mod look;
+pub mod notices;
 pub mod queue;
 pub mod randomness;
 pub mod sandbox;

@@ -49,7 +49,13 @@ impl Mailbox {
     /// Who mails to it.
     #[must_use]
     pub fn post(&self) -> Post {
-        Post::new(Sender::local(&self.0), PAGE.to_owned())
+        Post::new(self.sender(), PAGE.to_owned())
+    }
+
+    /// The sender behind it.
+    #[must_use]
+    pub fn sender(&self) -> Sender {
+        Sender::local(&self.0)
     }
 
     /// Every mail, oldest first.

@@ -53,7 +53,7 @@ fn role(word: &str) -> Result<Role, String> {
     Role::from_word(word).ok_or_else(|| "owner, operator, finance, support or viewer".into())
 }
 
-fn email(text: &str) -> Result<Email, String> {
+pub(super) fn email(text: &str) -> Result<Email, String> {
     Email::parse(text).ok_or_else(|| "this is no address of mail".into())
 }
 

@@ -8,6 +8,7 @@ pub mod errors;
 pub mod limits;
 pub mod login;
 pub mod messages;
+pub mod notices;
 pub mod numbers;
 pub mod orders;
 pub mod payments;

@@ -322,6 +322,44 @@ pub const STAFF_LINKS_PER_EMAIL: Share = Share { messages: 5, one_per: Duration:
 /// Links to sign in asked for from one client's address.
 pub const STAFF_LINKS_PER_ADDRESS: Share = Share { messages: 20, one_per: Duration::from_secs(60) };
 
+/// How long a notice is of use, counted from what it is about. Nobody wants to read of yesterday's hold.
+pub const NOTICE_LIVES: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long a notice's message may wait in its queue before it is owed again; later ones wait as long as the notice is
+/// old, so that a long queue is not multiplied.
+pub const NOTICE_GRACE: Duration = Duration::from_secs(300);
+
+/// How long sending one notice may take, to the phone and by mail. Longer than both providers are given to answer, and
+/// shorter than the first backoff, so that who comes next finds the claim over.
+pub const NOTICE_CLAIM: Duration = Duration::from_secs(30);
+
+/// First wait after a provider did not take a notice; it doubles.
+pub const NOTICE_BACKOFF_MIN: Duration = Duration::from_secs(60);
+
+/// Longest such wait.
+pub const NOTICE_BACKOFF_MAX: Duration = Duration::from_secs(3_600);
+
+/// Tries to send one notice: with the waits between them, an outage of half a day.
+pub const NOTICE_ATTEMPTS_MAX: i16 = 16;
+
+/// Notices that one pass of the reconciler owes to the queue.
+pub const NOTICES_PER_PASS_MAX: i64 = 1_000;
+
+/// Such passes of one run: more than the workers send in a minute, so that the queue always has some.
+pub const NOTICE_PASSES_MAX: usize = 10;
+
+/// Notices that one look at all owed ones counts; more than these are as bad.
+pub const NOTICES_COUNTED_MAX: i64 = 10_000;
+
+/// How long notices are kept, so that none is sent twice: longer than orders move.
+pub const NOTICES_KEPT: Duration = Duration::from_secs(90 * 24 * 3_600);
+
+/// Notices to one buyer: what somebody may cost who reserves and lets go all day.
+pub const NOTICES_PER_BUYER: Share = Share { messages: 40, one_per: Duration::from_secs(1_800) };
+
+/// Notices altogether: several large openings, and the fuse between an attack and the bill.
+pub const NOTICES_PER_PLATFORM: Share = Share { messages: 300_000, one_per: Duration::from_millis(200) };
+
 /// Staff of one store, removed ones not counted.
 pub const STAFF_PER_STORE_MAX: i64 = 200;
 

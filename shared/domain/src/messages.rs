@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::notices::Kind;
 use crate::payments::Gateway;
 
 /// Queues, named after their consumer.
@@ -17,11 +18,14 @@ pub enum Queue {
     SettlePayment,
     /// Login codes to send.
     SendLoginCode,
+    /// Notices about orders to send.
+    SendNotice,
 }
 
 impl Queue {
     /// Every queue.
-    pub const ALL: [Self; 4] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment, Self::SendLoginCode];
+    pub const ALL: [Self; 5] =
+        [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment, Self::SendLoginCode, Self::SendNotice];
 
     /// Those whose messages can be about an order: what the outbox owes goes to these.
     pub const OF_ORDERS: [Self; 3] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment];
@@ -34,6 +38,7 @@ impl Queue {
             Self::ReleaseNumbers => "release-numbers",
             Self::SettlePayment => "settle-payment",
             Self::SendLoginCode => "send-login-code",
+            Self::SendNotice => "send-notice",
         }
     }
 
@@ -152,6 +157,34 @@ impl Message for LoginCodeMessage {
     }
 }
 
+/// A message about a notice to send. It carries nothing of what the notice says: that is looked up when it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoticeMessage {
+    /// Version of the shape.
+    pub v: u32,
+    /// The store, also the message group for fair queueing.
+    pub tenant_id: Uuid,
+    /// The order.
+    pub order_id: Uuid,
+    /// What about it.
+    pub kind: Kind,
+}
+
+impl NoticeMessage {
+    /// A message of the current version.
+    #[must_use]
+    pub const fn new(tenant_id: Uuid, order_id: Uuid, kind: Kind) -> Self {
+        Self { v: VERSION, tenant_id, order_id, kind }
+    }
+}
+
+impl Message for NoticeMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        check_version(body)?;
+        Ok(serde_json::from_str(body)?)
+    }
+}
+
 /// What the queue of `settle-payment` carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleMessage {
@@ -215,6 +248,16 @@ mod tests {
         let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&body).unwrap();
         assert_eq!(fields.keys().collect::<Vec<_>>(), ["asking_id", "tenant_id", "v"]);
         assert!(LoginCodeMessage::parse(&body.replace("\"v\":1", "\"v\":9")).is_err());
+    }
+
+    #[test]
+    fn a_message_about_a_notice_names_nobody() {
+        let message = NoticeMessage::new(Uuid::from_u128(3), Uuid::from_u128(4), Kind::Paid);
+        let body = serde_json::to_string(&message).unwrap();
+        assert_eq!(NoticeMessage::parse(&body).unwrap(), message);
+        let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&body).unwrap();
+        assert_eq!(fields.keys().collect::<Vec<_>>(), ["kind", "order_id", "tenant_id", "v"]);
+        assert!(NoticeMessage::parse(&body.replace("paid", "unheard-of")).is_err());
     }
 
     #[test]

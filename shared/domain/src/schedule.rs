@@ -3,6 +3,7 @@
 //! Zone rules change by decree, so the name is kept and the instant is computed with the bundled IANA database,
 //! the same on a laptop and in a function.
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use time::OffsetDateTime;
@@ -45,6 +46,30 @@ pub fn instant(local: &str, zone: &str, repeated: Repeated) -> Result<OffsetDate
     };
     let timestamp = offset.to_timestamp(civil).map_err(|_| Reason::Invalid)?;
     OffsetDateTime::from_unix_timestamp_nanos(timestamp.as_nanosecond()).map_err(Error::fault)
+}
+
+/// What the clocks on the wall show, to the minute; people are told no year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WallTime {
+    /// Month, from 1.
+    pub month: i8,
+    /// Day of the month, from 1.
+    pub day: i8,
+    /// Hour, from 0.
+    pub hour: i8,
+    /// Minute, from 0.
+    pub minute: i8,
+}
+
+/// What the clocks of a zone show at an instant.
+///
+/// # Errors
+/// A fault for an unknown zone or an instant beyond all calendars.
+pub fn wall_time(instant: OffsetDateTime, zone: &str) -> Result<WallTime> {
+    let zone = TimeZone::get(zone).map_err(Error::fault)?;
+    let timestamp = Timestamp::from_second(instant.unix_timestamp()).map_err(Error::fault)?;
+    let civil = zone.to_datetime(timestamp);
+    Ok(WallTime { month: civil.month(), day: civil.day(), hour: civil.hour(), minute: civil.minute() })
 }
 
 #[cfg(test)]
@@ -94,6 +119,15 @@ mod tests {
             assert_eq!(second - first, time::Duration::HOUR, "{zone}");
         }
         assert_eq!(utc("2027-10-31T02:30:00", "Europe/Madrid", Repeated::Earlier), "2027-10-31T00:30:00Z");
+    }
+
+    #[test]
+    fn walls_show_the_time_of_their_zone() {
+        let summer = OffsetDateTime::parse("2027-06-30T22:30:59Z", &Rfc3339).unwrap();
+        let shown = |zone| wall_time(summer, zone).unwrap();
+        assert_eq!(shown("Europe/Madrid"), WallTime { month: 7, day: 1, hour: 0, minute: 30 });
+        assert_eq!(shown("America/Sao_Paulo"), WallTime { month: 6, day: 30, hour: 19, minute: 30 });
+        assert!(matches!(wall_time(summer, "Mars/Olympus"), Err(Error::Fault(_))));
     }
 
     #[test]

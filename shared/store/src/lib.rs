@@ -3,7 +3,7 @@
 //! Owns the SQL, the lock order and the translation of database errors. Knows nothing of HTTP, SQS or AWS.
 //!
 //! Every writer locks in one order: orders (ascending id), number_chunks (ascending), buyer_holdings (ascending
-//! buyer), taken_numbers, payment_attempts, refunds, outbox. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
+//! buyer), taken_numbers, payment_attempts, refunds, notices, outbox. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
 //! RDS Proxy pins a session for them.
 
 pub mod acts;
@@ -15,6 +15,7 @@ pub mod health;
 pub mod idempotency;
 pub mod login;
 pub mod migrations;
+pub mod notices;
 pub mod numbers;
 pub mod orders;
 pub mod outbox;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use domain::messages::{LoginCodeMessage, Message, OrderMessage, Queue, SettleMessage};
+use domain::messages::{LoginCodeMessage, Message, NoticeMessage, OrderMessage, Queue, SettleMessage};
 use domain::orders::State;
 use domain::payments::Gateway;
 use edge::Deadline;
@@ -15,6 +15,7 @@ use store::payments::{Event, Received, receive};
 use tests::gateway::FakeGateway;
 use tests::http::{self, Buyer};
 use tests::login::{Phones, keys};
+use tests::notices::{Told, log_in};
 use tests::{TestDatabase, look};
 use uuid::Uuid;
 
@@ -74,6 +75,13 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
             let state = send_login_code::State::new(app, keys().login, phones.sender(), Arc::new(Nowhere));
             let response = send_login_code::handle(&state, event, deadline).await.unwrap();
             assert!(phones.messages().iter().all(|(phone, _)| phone == PHONE));
+            response
+        }
+        Queue::SendNotice => {
+            let told = Told::default();
+            let state = send_notice::State::new(app, told.senders(), Arc::new(Nowhere));
+            let response = send_notice::handle(&state, event, deadline).await.unwrap();
+            assert!(told.phones.messages().iter().all(|(phone, _)| phone == PHONE));
             response
         }
         Queue::ReleaseNumbers => {
@@ -167,6 +175,29 @@ async fn files_about_codes_are_served_and_only_the_bad_records_reported() {
         assert_eq!(run(&database, Queue::SendLoginCode, event).await, bad, "{name}");
         let unsent = "select count(*) from login_codes where sent < asked or claimed_until is not null";
         assert_eq!(look::count(&database, unsent).await, 0, "{name}");
+        database.finish_under_way().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_about_notices_are_served_and_only_the_bad_records_reported() {
+    for name in names("sqs-send-notice") {
+        let (database, _) = as_named().await;
+        log_in(&database, TENANT, BUYER, PHONE).await;
+        let reserving = serde_json::from_value(super::event("sqs-reserve-numbers")).unwrap();
+        assert_eq!(run(&database, Queue::ReserveNumbers, reserving).await, BTreeSet::new());
+        let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
+        let read = |record: &SqsMessage| NoticeMessage::parse(record.body.as_deref().unwrap_or_default()).ok();
+        let readable: BTreeSet<Uuid> = event.records.iter().filter_map(read).map(|message| message.order_id).collect();
+        assert!(readable.len() >= 2, "{name}: a bad record has neighbours");
+        let bad: BTreeSet<String> =
+            event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
+        assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
+        assert_eq!(run(&database, Queue::SendNotice, event).await, bad, "{name}");
+        for order_id in readable {
+            let sent = format!("select count(*) from notices where order_id = '{order_id}' and outcome = 'sent'");
+            assert_eq!(look::count(&database, &sent).await, 1, "{name}: {order_id}");
+        }
         database.finish_under_way().await;
     }
 }

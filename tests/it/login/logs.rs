@@ -1,36 +1,18 @@
 //! Nothing personal and no secret gets into a log or a row where it does not belong.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use edge::telemetry::{filter, lines};
 use serde_json::json;
-use tests::leaks;
+use tests::leaks::{self, Memory};
 use tests::login::Door;
 
 use super::PHONE;
-
-/// A log kept in memory.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 // One thread, so that everything logs where this test listens.
 #[tokio::test(flavor = "current_thread")]
 async fn neither_phones_nor_codes_nor_tokens_are_logged() {
     let memory = Memory::default();
-    let writer = memory.clone();
-    let guard = tracing::subscriber::set_default(lines(filter("trace"), move || writer.clone()));
+    let guard = memory.listen();
     let door = Door::open().await;
     let asking = door.asking(PHONE).await;
     door.send_by(send_login_code::Sender::local("/dev/null/phones.jsonl")).await;
@@ -51,7 +33,7 @@ async fn neither_phones_nor_codes_nor_tokens_are_logged() {
         door.ask(&json!({ "phone": PHONE })).await;
     }
     drop(guard);
-    let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+    let text = memory.text();
     for said in ["a login code was not sent", "not published", "used again", "request refused"] {
         assert!(text.contains(said), "the log was listened to: {said}");
     }

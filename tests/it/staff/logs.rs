@@ -1,37 +1,17 @@
 //! Nothing personal and no secret gets into a log.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use domain::roles::Role;
-use edge::telemetry::{filter, lines};
 use serde_json::json;
-use tests::leaks;
+use tests::leaks::{self, Memory};
 use tests::staff::{Office, now};
 
 use super::{OWNER, forget_steps, joined};
-
-/// A log kept in memory.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 // One thread, so that everything logs where this test listens.
 #[tokio::test(flavor = "current_thread")]
 async fn neither_addresses_nor_links_nor_secrets_are_logged() {
     let memory = Memory::default();
-    let writer = memory.clone();
-    let guard = tracing::subscriber::set_default(lines(filter("trace"), move || writer.clone()));
+    let guard = memory.listen();
     let office = Office::open().await;
     let (secret, session) = joined(&office, OWNER, Role::Owner).await;
     forget_steps(&office).await;
@@ -51,7 +31,7 @@ async fn neither_addresses_nor_links_nor_secrets_are_logged() {
     office.refresh(&session["refresh_token"], &session["device"]).await;
     office.refresh(&session["refresh_token"], &json!(null)).await;
     drop(guard);
-    let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+    let text = memory.text();
     for said in ["a link was not mailed", "used again", "request refused"] {
         assert!(text.contains(said), "the log was listened to: {said}");
     }

@@ -40,6 +40,8 @@ fn our_own_metrics_are_emitted_by_the_code() {
         "audit_findings",
         "refunds_failed",
         "login_codes_lost",
+        "notices_failing",
+        "notices_lost",
         "staff_mails_failed",
         "payments_unanswered_age_ms",
         "inbox_age_ms",

@@ -46,7 +46,7 @@ fn no_wildcards_beyond_what_aws_demands() {
                 continue;
             }
             // A phone has no ARN. Topics, which have one, are denied.
-            if id == "SendLoginCodeRole" && statement["Action"] == "sns:Publish" {
+            if matches!(id.as_str(), "SendLoginCodeRole" | "SendNoticeRole") && statement["Action"] == "sns:Publish" {
                 let effects: BTreeSet<String> = statements(&template)
                     .into_iter()
                     .filter(|(holder, one)| *holder == id && one["Action"] == "sns:Publish")
@@ -114,9 +114,9 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
             assert_eq!(allowed(action), if reads { queues.clone() } else { BTreeSet::new() }, "{name} {action}");
         }
         let publishes = own.iter().any(|one| one["Action"] == "sns:Publish");
-        assert_eq!(publishes, name == "send-login-code", "{name}");
+        assert_eq!(publishes, matches!(name, "send-login-code" | "send-notice"), "{name}");
         let mails = own.iter().any(|one| one["Action"] == "ses:SendEmail");
-        assert_eq!(mails, name == "staff", "{name}");
+        assert_eq!(mails, matches!(name, "staff" | "send-notice"), "{name}");
         let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
         assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
         let managed = template.resource(role).get("/ManagedPolicyArns").to_string();

@@ -11,6 +11,7 @@ use edge::queue::SqsQueue;
 use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys};
 use edge::{Config, Environment, Kind};
 use send_login_code::Sender;
+use send_notice::Senders;
 use serde_json::json;
 use staff::Post;
 use tests::files;
@@ -130,6 +131,10 @@ fn every_function_starts_on_every_stage() {
             }
             if name == "send-login-code" {
                 Sender::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            if name == "send-notice" {
+                Senders::from_config(&config, &environment)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             if name == "staff" {
                 Post::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));

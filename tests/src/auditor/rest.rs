@@ -29,6 +29,11 @@ pub(super) async fn check(tx: &Transaction<'_>, findings: &mut Vec<String>) {
             "select count(*) from outbox x where not exists (select from orders o where o.id = x.order_id)",
         ),
         (
+            "I9: notices about unknown orders, or orders of another store",
+            "select count(*) from notices n where not exists (
+                select from orders o where o.id = n.order_id and o.tenant_id = n.tenant_id)",
+        ),
+        (
             "I5: orders are later than their deadline, hold and a margin allow",
             "select count(*) from orders where now() > interval '15 minutes' + case state
                 when 'queued' then queue_deadline + make_interval(secs => hold_seconds)

@@ -1,17 +1,14 @@
 //! How staff get in, and who they are: one-time links by mail, one-time passwords, sessions, invitations.
 //!
-//! The only one who mails, and who opens the secrets of one-time passwords. Routes without a token take no idempotency
+//! The only one who mails links, and who opens the secrets of one-time passwords. Routes without a token take no idempotency
 //! key, and no answer may be stored: they hold tokens and secrets.
 
 mod ask;
 mod enrol;
-mod local;
 mod members;
 mod post;
 mod refresh;
 mod renew;
-mod sender;
-mod ses;
 mod sessions;
 mod sign_in;
 mod tokens;
@@ -30,7 +27,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use post::Post;
-pub use sender::Sender;
+pub use senders::mail::Sender;
 
 /// What this function knows and others do not.
 #[derive(Debug, Clone)]

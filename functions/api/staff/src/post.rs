@@ -8,8 +8,7 @@ use edge::config::ConfigError;
 use edge::metrics::{self, Dimension, Metric, Unit};
 use edge::one_time_link::OneTimeLink;
 use edge::{Config, Environment};
-
-use crate::sender::Sender;
+use senders::mail::Sender;
 
 /// The page that links lead to, and who sends them.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ impl Post {
         let sent = tokio::time::timeout(within, self.sender.send(letter.to, &mail)).await;
         let failure = match sent {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.chain()),
+            Ok(Err(unsent)) => Some(unsent.error.chain()),
             Err(_) => Some("no answer in time".to_owned()),
         };
         metrics::count("staff_mails", &[(Dimension::Outcome, if failure.is_none() { "sent" } else { "failed" })]);

@@ -4,6 +4,7 @@
 //! from running. What cannot be repaired here is recorded as a finding, which raises an alarm.
 
 mod login;
+mod notices;
 mod payments;
 mod relay;
 
@@ -33,6 +34,14 @@ pub struct Report {
     pub events: u64,
     /// Login codes that should have been sent by now, owed again.
     pub login_codes: u64,
+    /// Notices that were handed to their queue.
+    pub notices: u64,
+    /// Notices that were too old to be of use.
+    pub notices_late: u64,
+    /// Owed notices that a provider has refused.
+    pub notices_failing: u64,
+    /// Age of the oldest notice that is owed, in milliseconds.
+    pub notices_age_ms: u64,
     /// Age of the oldest payment that no gateway has answered for, in milliseconds.
     pub unanswered_age_ms: u64,
     /// Age of the oldest event that nobody has processed, in milliseconds.
@@ -80,8 +89,12 @@ pub async fn run(database: &Database, queue: &Arc<dyn MessageQueue>, deadline: D
     note(&mut report, "login-codes", step);
     let step = relay::run(database, queue, deadline, &mut report).await;
     note(&mut report, "relay", step);
+    let step = notices::owe(database, queue, deadline, &mut report).await;
+    note(&mut report, "notices", step);
     let step = measure(database, &mut report).await;
     note(&mut report, "measure", step);
+    let step = notices::measure(database, &mut report).await;
+    note(&mut report, "measure-notices", step);
     let step = payments::measure(database, &mut report).await;
     note(&mut report, "measure-payments", step);
     let step = audit(database, &mut report).await;
@@ -154,6 +167,10 @@ pub fn emit(report: &Report) {
             metric("refunds_pending", report.refunds_pending as f64, Unit::Count),
             metric("refunds_failed", report.refunds_failed as f64, Unit::Count),
             metric("login_codes_owed", report.login_codes as f64, Unit::Count),
+            metric("notices_owed", report.notices as f64, Unit::Count),
+            metric("notices_failing", report.notices_failing as f64, Unit::Count),
+            metric("notices_age_ms", report.notices_age_ms as f64, Unit::Milliseconds),
+            metric("notices_lost", report.notices_late as f64, Unit::Count),
             metric("orders_nudged", report.nudged as f64, Unit::Count),
             metric("reconcile_steps_failed", report.failed_steps.len() as f64, Unit::Count),
         ],

@@ -3,10 +3,6 @@
 //! A message names an asking session. It is claimed, sent and marked; a code whose time is over is not sent any more,
 //! because it would only make people try what cannot work.
 
-mod local;
-mod sender;
-mod sns;
-
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -21,10 +17,11 @@ use edge::queue::MessageQueue;
 use edge::sqs::{Outcome, Record, run_batch};
 use futures::StreamExt;
 use futures::stream;
+use senders::Unsent;
 use store::Database;
 use store::login::{Claim, Claimed, claim, mark_sent, release};
 
-pub use sender::{Sender, Unsent};
+pub use senders::phone::Sender;
 
 /// What one execution environment keeps between batches.
 pub struct State {

@@ -1,14 +1,14 @@
 //! A code for a session: one conditional update decides, so that any number of exchanges at once give one session.
 
 use domain::limits::{LOGIN_TRIES_MAX, SESSION_IDLE_MAX};
-use domain::login::Phone;
+use domain::login::{Language, Phone};
 use domain::{Error, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use crate::errors::from_postgres;
-use crate::rows::column;
+use crate::rows::{column, one_word};
 use crate::types::{FLOAT8, INT2, TEXT, TEXTS, UUID};
 
 /// A code that somebody gives.
@@ -56,7 +56,7 @@ pub async fn exchange(client: &mut Client, exchange: &Exchange<'_>) -> Result<Lo
         from tenants t
         where t.slug = $1 and c.tenant_id = t.id and c.id = $2 and c.used_at is null and c.expires_at > now()
             and c.tries < $4
-        returning c.tenant_id, c.phone, c.used_at is not null as is_right";
+        returning c.tenant_id, c.phone, c.language, c.used_at is not null as is_right";
     let params: [(&(dyn ToSql + Sync), _); 4] = [
         (&exchange.store, TEXT),
         (&exchange.asking_id, UUID),
@@ -71,7 +71,8 @@ pub async fn exchange(client: &mut Client, exchange: &Exchange<'_>) -> Result<Lo
     }
     let (tenant_id, phone): (Uuid, &str) = (column(&row, "tenant_id")?, column(&row, "phone")?);
     let phone = Phone::parse(phone).ok_or_else(|| Error::fault("a phone is not in E.164"))?;
-    let buyer_id = find_or_insert_buyer(&tx, exchange.buyer_id, tenant_id, &phone).await?;
+    let language = one_word(&row, "language", Language::from_tag)?;
+    let buyer_id = find_or_insert_buyer(&tx, exchange.buyer_id, tenant_id, (&phone, language)).await?;
     insert_session(&tx, exchange, tenant_id, buyer_id).await?;
     fail::fail_point!("login.before_commit");
     tx.commit().await.map_err(from_postgres)?;
@@ -89,12 +90,18 @@ async fn why(tx: &Transaction<'_>, exchange: &Exchange<'_>) -> Result<LoggedIn> 
     Ok(if used_up == Some(true) { LoggedIn::TriesUsedUp } else { LoggedIn::WrongCode })
 }
 
-async fn find_or_insert_buyer(tx: &Transaction<'_>, id: Uuid, tenant_id: Uuid, phone: &Phone) -> Result<Uuid> {
-    // The update changes nothing: it returns the row that is there.
-    let sql = "insert into buyers (id, tenant_id, phone) values ($1, $2, $3)
-        on conflict on constraint buyers_phone_unique do update set phone = excluded.phone
+/// Notices are written in the language of the last code.
+async fn find_or_insert_buyer(
+    tx: &Transaction<'_>,
+    id: Uuid,
+    tenant_id: Uuid,
+    (phone, language): (&Phone, Language),
+) -> Result<Uuid> {
+    let sql = "insert into buyers (id, tenant_id, phone, language) values ($1, $2, $3, $4)
+        on conflict on constraint buyers_phone_unique do update set language = excluded.language
         returning id";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&id, UUID), (&tenant_id, UUID), (&phone.as_str(), TEXT)];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&id, UUID), (&tenant_id, UUID), (&phone.as_str(), TEXT), (&language.tag(), TEXT)];
     let row = tx.query_typed_one(sql, &params).await.map_err(from_postgres)?;
     column(&row, "id")
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::catalog::Product;
 use crate::errors::from_postgres;
+use crate::notices::owing;
 use crate::numbers::Failure;
 use crate::numbers::locks::{lock_chunks, lock_holdings};
 use crate::numbers::writes::{add_to_holdings, delete_taken, expect, update_chunks};
@@ -85,14 +86,17 @@ pub(crate) async fn give_back(
 async fn end_orders(tx: &Transaction<'_>, held: &[Held], cause: &str) -> Result<()> {
     let ids: Vec<Uuid> = held.iter().map(|order| order.id).collect();
     let states: Vec<&str> = held.iter().map(|order| order.end.word()).collect();
-    let sql = "with changed as (
+    let sql = format!(
+        "with changed as (
             update orders o set state = new.state, version = o.version + 1
             from unnest($1, $2) as new (id, state)
             where o.id = new.id and o.state = 'reserved'
-            returning o.id, o.version, o.state
-        )
+            returning o.id, o.version, o.state, o.tenant_id, o.buyer_id
+        ), noticed as ({})
         insert into order_events (order_id, version, from_state, to_state, cause)
-        select id, version, 'reserved', state, $3 from changed";
+        select id, version, 'reserved', state, $3 from changed",
+        owing("changed")
+    );
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&ids, UUIDS), (&states, TEXTS), (&cause, TEXT)];
-    expect(held.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "released orders")
+    expect(held.len(), tx.execute_typed(&sql, &params).await.map_err(from_postgres)?, "released orders")
 }

@@ -6,6 +6,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use crate::errors::from_postgres;
+use crate::notices::owing;
 use crate::types::{FLOAT8, INT8, TEXT};
 
 /// Rejects queued orders past their deadline (while their product is halted they wait), and those of sales that have ended; a bounded number, skipping those that a worker holds. Returns how many.
@@ -13,7 +14,8 @@ use crate::types::{FLOAT8, INT8, TEXT};
 /// # Errors
 /// Busy or fault from the database.
 pub async fn reject_overdue(client: &Client) -> Result<u64> {
-    let sql = "with due as (
+    let sql = format!(
+        "with due as (
             select late.id, late.sale_ended from products p cross join lateral (
                 select o.id, p.closes_at <= now() as sale_ended
                 from (
@@ -28,13 +30,15 @@ pub async fn reject_overdue(client: &Client) -> Result<u64> {
             update orders o set state = 'rejected', version = o.version + 1,
                 reason = case when due.sale_ended then $2 else $3 end
             from due where o.id = due.id and o.state = 'queued'
-            returning o.id, o.version, o.product_key, o.created_at
+            returning o.id, o.version, o.state, o.tenant_id, o.buyer_id, o.product_key, o.created_at
         ), dequeued as (
             delete from order_queue q using changed c
             where q.product_key = c.product_key and q.created_at = c.created_at and q.order_id = c.id
-        )
+        ), noticed as ({})
         insert into order_events (order_id, version, from_state, to_state, cause)
-        select id, version, 'queued', 'rejected', 'reconcile-orders' from changed";
+        select id, version, 'queued', 'rejected', 'reconcile-orders' from changed",
+        owing("changed")
+    );
     let params: [(&(dyn ToSql + Sync), _); 5] = [
         (&ORDERS_PER_SWEEP_MAX, INT8),
         (&Reason::SaleEnded.code(), TEXT),
@@ -42,5 +46,5 @@ pub async fn reject_overdue(client: &Client) -> Result<u64> {
         (&QUEUE_DEADLINE.as_secs_f64(), FLOAT8),
         (&QUEUE_HEAD_MAX, INT8),
     ];
-    client.execute_typed(sql, &params).await.map_err(from_postgres)
+    client.execute_typed(&sql, &params).await.map_err(from_postgres)
 }

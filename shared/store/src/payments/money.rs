@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::refunds::{Refund, refund_from};
 use crate::errors::from_postgres;
+use crate::notices::{owe_refund, owing};
 use crate::numbers::expect;
 use crate::rows::{column, one_word};
 use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, TIMESTAMPTZ, UUID};
@@ -256,6 +257,10 @@ impl Money {
         for dispute in &self.disputes {
             write_dispute(tx, dispute, self.order.tenant_id, self.order.id).await?;
         }
+        let written = |id: &Uuid| self.new_refunds.contains(id) || self.changed_refunds.contains(id);
+        if self.refunds.iter().any(|refund| refund.state.is_accepted() && written(&refund.id)) {
+            owe_refund(tx, self.order.tenant_id, self.order.id, self.order.buyer_id).await?;
+        }
         Ok(())
     }
 
@@ -274,13 +279,18 @@ impl Money {
         let states: Vec<&str> = self.steps.iter().map(|(state, _)| state.word()).collect();
         let causes: Vec<&str> = self.steps.iter().map(|(_, cause)| *cause).collect();
         let steps = i32::try_from(self.steps.len()).unwrap_or(i32::MAX);
-        let sql = "with changed as (
+        let sql = format!(
+            "with changed as (
                 update orders set state = $2, version = version + $3 where id = $1 and state = $4 and version = $5
-                returning id
-            )
+                returning id, tenant_id, buyer_id, state
+            ), paid as (
+                select id, tenant_id, buyer_id, state from changed where state = 'paid'
+            ), noticed as ({})
             insert into order_events (order_id, version, from_state, to_state, cause)
             select c.id, $5 + s.position::int4, lag(s.state, 1, $4) over (order by s.position), s.state, s.cause
-            from changed c cross join unnest($6, $7) with ordinality as s (state, cause, position)";
+            from changed c cross join unnest($6, $7) with ordinality as s (state, cause, position)",
+            owing("paid")
+        );
         let params: [(&(dyn ToSql + Sync), _); 7] = [
             (&order.id, UUID),
             (&order.state.word(), TEXT),
@@ -290,7 +300,7 @@ impl Money {
             (&states, TEXTS),
             (&causes, TEXTS),
         ];
-        expect(self.steps.len(), tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "steps")
+        expect(self.steps.len(), tx.execute_typed(&sql, &params).await.map_err(from_postgres)?, "steps")
     }
 }
 

@@ -15,6 +15,7 @@ use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::moves;
 use crate::catalog::require_product;
 use crate::errors::{from_postgres, is_lock_timeout};
+use crate::notices::owing;
 use crate::numbers::{Failure, repair};
 use crate::rows::{column, one_word};
 use crate::switches;
@@ -223,12 +224,15 @@ async fn pay_nothing(tx: &Transaction<'_>, order_id: Uuid, order: &Order) -> std
         return Err(Reason::ReservingHalted.into());
     }
     moves::pay(tx, &product, &order.numbers).await?;
-    let sql = "with changed as (
+    let sql = format!(
+        "with changed as (
             update orders set state = 'paid', version = version + 1 where id = $1 and state = 'reserved'
-            returning id, version
-        )
+            returning id, version, state, tenant_id, buyer_id
+        ), noticed as ({})
         insert into order_events (order_id, version, from_state, to_state, cause)
-        select id, version, 'reserved', 'paid', 'free' from changed";
-    tx.execute_typed(sql, &[(&order_id, UUID)]).await?;
+        select id, version, 'reserved', 'paid', 'free' from changed",
+        owing("changed")
+    );
+    tx.execute_typed(&sql, &[(&order_id, UUID)]).await?;
     Ok(())
 }

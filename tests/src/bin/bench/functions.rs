@@ -142,6 +142,7 @@ async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
         "staff" => "http-ask-staff-link",
         "admin" => "http-list-store-products",
         "send-login-code" => "sqs-send-login-code",
+        "send-notice" => "sqs-send-notice",
         "reserve-numbers" => {
             let placed = shop.place(BATCH_AT_START, Mix::Both, &mut run.rng).await;
             return serde_json::from_str(&shop.events(&placed, BATCH_AT_START)[0]).unwrap();

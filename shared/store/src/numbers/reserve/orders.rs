@@ -14,6 +14,7 @@ use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
 
 use crate::errors::from_postgres;
+use crate::notices::owing;
 use crate::numbers::Served;
 use crate::numbers::writes::expect;
 use crate::rows::{column, one_word};
@@ -134,7 +135,7 @@ impl Verdict {
     }
 }
 
-/// Moves locked orders out of the queue, with their history.
+/// Moves locked orders out of the queue, with their history and the notices that their buyers are owed.
 pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) -> Result<()> {
     if verdicts.is_empty() {
         return Ok(());
@@ -146,8 +147,9 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
     let (numbers, lost) = (lists(|v| &v.numbers), lists(|v| &v.lost));
     let (substitutes, suggestions) = (lists(|v| &v.substitutes), lists(|v| &v.suggestions));
     let reasons: Vec<Option<&str>> = verdicts.iter().map(|v| v.reason.map(Reason::code)).collect();
-    let sql = "with changed as (
-            update orders o set state = new.state, numbers = coalesce(new.numbers::integer[], '{}'),
+    let sql = format!(
+        "with changed as (
+            update orders o set state = new.state, numbers = coalesce(new.numbers::integer[], '{{}}'),
                 lost_numbers = new.lost::integer[], substitutes = new.substitutes::integer[], suggestions = new.suggestions::integer[], reason = new.reason,
                 total_minor = case new.state when 'reserved' then o.unit_price_minor * cardinality(new.numbers::integer[]) end,
                 expires_at = case new.state when 'reserved' then now() + make_interval(secs => o.hold_seconds) end,
@@ -156,7 +158,7 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
             from unnest($1, $2, $3, $4, $5, $6, $7)
                 as new (id, state, numbers, lost, substitutes, suggestions, reason)
             where o.id = new.id and o.state = 'queued'
-            returning o.id, o.version, o.state, o.product_key, o.created_at, o.sweep_at
+            returning o.id, o.version, o.state, o.tenant_id, o.buyer_id, o.product_key, o.created_at, o.sweep_at
         ), dequeued as (
             delete from order_queue q using changed c
             where q.product_key = c.product_key and q.created_at = c.created_at and q.order_id = c.id
@@ -165,9 +167,11 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
             select product_key, sweep_at, array_agg(id) from (
                 select product_key, sweep_at, id, row_number() over () / $8 as part from changed where state = 'reserved'
             ) as reserved group by product_key, sweep_at, part
-        )
+        ), noticed as ({})
         insert into order_events (order_id, version, from_state, to_state, cause)
-        select id, version, 'queued', state, 'reserve-numbers' from changed";
+        select id, version, 'queued', state, 'reserve-numbers' from changed",
+        owing("changed")
+    );
     let params: [(&(dyn ToSql + Sync), _); 8] = [
         (&ids, UUIDS),
         (&states, TEXTS),
@@ -178,7 +182,7 @@ pub(super) async fn update_orders(tx: &Transaction<'_>, verdicts: &[Verdict]) ->
         (&reasons, TEXTS),
         (&ORDERS_PER_HOLD_MAX, INT8),
     ];
-    let changed = tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    let changed = tx.execute_typed(&sql, &params).await.map_err(from_postgres)?;
     expect(verdicts.len(), changed, "orders")
 }
 

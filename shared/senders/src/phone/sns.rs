@@ -11,11 +11,11 @@ use aws_sdk_sns::config::{BehaviorVersion, Region};
 use aws_sdk_sns::types::MessageAttributeValue;
 use domain::limits::SEND_TIMEOUT;
 use domain::login::Phone;
-use domain::{Error, Result};
+use domain::Error;
 use edge::config::ConfigError;
 use edge::{Config, Environment};
 
-use crate::sender::Unsent;
+use crate::Unsent;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// One: an attempt that was cut short may have sent the message, and the queue tries again anyhow.
@@ -53,7 +53,7 @@ impl Sns {
     pub(crate) async fn send(&self, phone: &Phone, text: &str) -> Result<(), Unsent> {
         let (name, value) = KIND;
         let kind = MessageAttributeValue::builder().data_type("String").string_value(value).build();
-        let kind = kind.map_err(|error| Unsent { error: Error::fault(error), may_have_left: false })?;
+        let kind = kind.map_err(|error| Unsent::surely(Error::fault(error)))?;
         let publish = self.client().publish().phone_number(phone.as_str()).message(text);
         match publish.message_attributes(name, kind).send().await {
             Ok(_) => Ok(()),

@@ -1,14 +1,18 @@
 //! Who sends mail: SES, or a file on a developer's machine.
 
+mod local;
+mod ses;
+
 use std::path::PathBuf;
 
-use domain::Result;
 use domain::staff::{Email, Mail};
 use edge::config::ConfigError;
 use edge::{Config, Environment, Stage};
 
-use crate::local::Mailbox;
-use crate::ses::Ses;
+use crate::Unsent;
+
+pub use local::Mailbox;
+pub use ses::Ses;
 
 /// Sends mail.
 #[derive(Debug)]
@@ -41,10 +45,13 @@ impl Sender {
     }
 
     /// Sends one mail.
-    pub(crate) async fn send(&self, to: &Email, mail: &Mail) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Unsent`] says whether it is certain.
+    pub async fn send(&self, to: &Email, mail: &Mail) -> Result<(), Unsent> {
         match self {
             Self::Ses(ses) => ses.send(to, mail).await,
-            Self::Local(mailbox) => mailbox.append(to, mail),
+            Self::Local(mailbox) => mailbox.append(to, mail).map_err(Unsent::surely),
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Who sends messages to phones: SNS, or a file on a developer's machine.
 
+mod local;
+mod sns;
+
 use std::path::PathBuf;
 
 use domain::login::Phone;
-use domain::{Error, Result};
 use edge::config::ConfigError;
 use edge::{Config, Environment, Stage};
 
-use crate::local::Outbox;
-use crate::sns::Sns;
+use crate::Unsent;
+
+pub use local::Outbox;
+pub use sns::Sns;
 
 /// Sends text messages.
 #[derive(Debug)]
@@ -17,15 +21,6 @@ pub enum Sender {
     Sns(Sns),
     /// A file that a person reads.
     Local(Outbox),
-}
-
-/// Why a message was not sent, as far as anybody knows.
-#[derive(Debug)]
-pub struct Unsent {
-    /// What went wrong.
-    pub error: Error,
-    /// No answer came: the message may have left all the same.
-    pub may_have_left: bool,
 }
 
 impl Sender {
@@ -55,7 +50,7 @@ impl Sender {
     pub async fn send(&self, phone: &Phone, text: &str) -> Result<(), Unsent> {
         match self {
             Self::Sns(sns) => sns.send(phone, text).await,
-            Self::Local(outbox) => outbox.append(phone, text).map_err(|error| Unsent { error, may_have_left: false }),
+            Self::Local(outbox) => outbox.append(phone, text).map_err(Unsent::surely),
         }
     }
 }

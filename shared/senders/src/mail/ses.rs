@@ -12,12 +12,14 @@ use aws_sdk_sesv2::error::BuildError;
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message};
 use domain::limits::MAIL_TIMEOUT;
 use domain::staff::{Email, Mail};
-use domain::{Error, Result};
+use domain::Error;
 use edge::config::ConfigError;
 use edge::{Config, Environment};
 
+use crate::Unsent;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// One: an attempt that was cut short may have sent the mail, and its owner asks again.
+/// One: an attempt that was cut short may have sent the mail, and whoever owes it tries again or is asked again.
 const ATTEMPTS_MAX: u32 = 1;
 const CHARSET: &str = "UTF-8";
 
@@ -49,17 +51,18 @@ impl Ses {
     /// Sends a mail.
     ///
     /// # Errors
-    /// Busy when SES refused or did not answer in time.
-    pub(crate) async fn send(&self, to: &Email, mail: &Mail) -> Result<()> {
-        let content = content(mail).map_err(Error::fault)?;
+    /// SES refused, which is certain, or did not answer in time.
+    pub(crate) async fn send(&self, to: &Email, mail: &Mail) -> Result<(), Unsent> {
+        let content = content(mail).map_err(|error| Unsent::surely(Error::fault(error)))?;
         let destination = Destination::builder().to_addresses(to.as_str()).build();
         let request = self.client().send_email().from_email_address(&self.from).destination(destination);
         match request.content(content).send().await {
             Ok(_) => Ok(()),
-            // Only the code of the error: its text may quote the request, which holds the address and the link.
+            // Only the code of the error: its text may quote the request, which holds the address and, for staff, the link.
             Err(error) => {
                 let refusal = error.as_service_error().map(|service| service.meta().code().unwrap_or("no code"));
-                Err(Error::busy(format!("SES: {}", refusal.unwrap_or("no answer"))))
+                let text = format!("SES: {}", refusal.unwrap_or("no answer"));
+                Err(Unsent { error: Error::busy(text), may_have_left: refusal.is_none() })
             }
         }
     }
@@ -83,7 +86,7 @@ impl Ses {
     }
 }
 
-fn content(mail: &Mail) -> std::result::Result<EmailContent, BuildError> {
+fn content(mail: &Mail) -> Result<EmailContent, BuildError> {
     let part = |text: &str| Content::builder().data(text).charset(CHARSET).build();
     let body = Body::builder().text(part(&mail.text)?).build();
     let message = Message::builder().subject(part(&mail.subject)?).body(body).build();
