@@ -5,6 +5,7 @@
 
 pub mod catalog;
 pub mod errors;
+pub mod exports;
 pub mod limits;
 pub mod login;
 pub mod messages;

@@ -17,11 +17,14 @@ pub enum Queue {
     SettlePayment,
     /// Login codes to send.
     SendLoginCode,
+    /// Exports to write.
+    WriteExports,
 }
 
 impl Queue {
     /// Every queue.
-    pub const ALL: [Self; 4] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment, Self::SendLoginCode];
+    pub const ALL: [Self; 5] =
+        [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment, Self::SendLoginCode, Self::WriteExports];
 
     /// Those whose messages can be about an order: what the outbox owes goes to these.
     pub const OF_ORDERS: [Self; 3] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment];
@@ -34,6 +37,7 @@ impl Queue {
             Self::ReleaseNumbers => "release-numbers",
             Self::SettlePayment => "settle-payment",
             Self::SendLoginCode => "send-login-code",
+            Self::WriteExports => "write-exports",
         }
     }
 
@@ -146,6 +150,32 @@ impl LoginCodeMessage {
 }
 
 impl Message for LoginCodeMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        check_version(body)?;
+        Ok(serde_json::from_str(body)?)
+    }
+}
+
+/// A message about an export to write. It carries nothing of it: its row says what there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportMessage {
+    /// Version of the shape.
+    pub v: u32,
+    /// The store, also the message group for fair queueing.
+    pub tenant_id: Uuid,
+    /// The export.
+    pub export_id: Uuid,
+}
+
+impl ExportMessage {
+    /// A message of the current version.
+    #[must_use]
+    pub const fn new(tenant_id: Uuid, export_id: Uuid) -> Self {
+        Self { v: VERSION, tenant_id, export_id }
+    }
+}
+
+impl Message for ExportMessage {
     fn parse(body: &str) -> Result<Self, MessageError> {
         check_version(body)?;
         Ok(serde_json::from_str(body)?)

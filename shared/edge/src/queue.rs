@@ -5,7 +5,7 @@ mod client;
 use std::time::Duration;
 
 use domain::Result;
-use domain::messages::{EventMessage, LoginCodeMessage, OrderMessage, Queue};
+use domain::messages::{EventMessage, ExportMessage, LoginCodeMessage, OrderMessage, Queue};
 use futures::future::BoxFuture;
 
 pub use client::SqsQueue;
@@ -35,6 +35,14 @@ impl From<&EventMessage> for Outgoing {
 
 impl From<&LoginCodeMessage> for Outgoing {
     fn from(message: &LoginCodeMessage) -> Self {
+        // A struct of plain fields has a JSON form.
+        let body = serde_json::to_string(message).unwrap_or_default();
+        Self { body, group: message.tenant_id.to_string() }
+    }
+}
+
+impl From<&ExportMessage> for Outgoing {
+    fn from(message: &ExportMessage) -> Self {
         // A struct of plain fields has a JSON form.
         let body = serde_json::to_string(message).unwrap_or_default();
         Self { body, group: message.tenant_id.to_string() }

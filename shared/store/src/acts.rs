@@ -29,10 +29,12 @@ pub enum Subject {
     Staff,
     /// A session of staff.
     Session,
+    /// An export.
+    Export,
 }
 
 impl Subject {
-    const ALL: [Self; 5] = [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session];
+    const ALL: [Self; 6] = [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export];
 
     /// The word used in the database and in JSON.
     #[must_use]
@@ -43,6 +45,7 @@ impl Subject {
             Self::Order => "order",
             Self::Staff => "staff",
             Self::Session => "session",
+            Self::Export => "export",
         }
     }
 

@@ -10,6 +10,7 @@ pub mod acts;
 pub mod audit;
 pub mod catalog;
 mod errors;
+pub mod exports;
 pub mod findings;
 pub mod health;
 pub mod idempotency;
