@@ -8,6 +8,14 @@ mod headings;
 pub use cells::{BYTE_ORDER_MARK, Cell, csv_line, neutral};
 pub use headings::headings;
 
+use uuid::Uuid;
+
+/// Where the file of an export is in its bucket. An id that nobody else has, so that nothing is ever overwritten.
+#[must_use]
+pub fn object_key(tenant_id: Uuid, id: Uuid, format: Format) -> String {
+    format!("exports/{tenant_id}/{id}.{}", format.word())
+}
+
 /// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -67,6 +67,14 @@ pub struct Export {
     pub failure: Option<Failure>,
 }
 
+impl Export {
+    /// Where its file is in the bucket.
+    #[must_use]
+    pub fn key(&self) -> String {
+        domain::exports::object_key(self.tenant_id, self.id, self.format)
+    }
+}
+
 const COLUMNS: &str = "id, tenant_id, product_id, staff_id, kind, format, state, rows_done, bytes_done, percent,
     created_at, finished_at, expires_at, state = 'ready' and expires_at > now() as is_there, failure";
 

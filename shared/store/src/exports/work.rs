@@ -43,6 +43,20 @@ pub struct Claimed {
     pub product: Product,
 }
 
+impl Claimed {
+    /// Where its file is in the bucket.
+    #[must_use]
+    pub fn key(&self) -> String {
+        domain::exports::object_key(self.tenant_id, self.id, self.format)
+    }
+
+    /// What the file is called where it is saved. Nothing that somebody chose is in it.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        format!("{}-{}.{}", self.kind.word(), self.id.simple(), self.format.word())
+    }
+}
+
 /// What rows need to know of their product.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
