@@ -46,6 +46,7 @@ comment on column exports.tries is 'Claims since the last part that was written.
 comment on column exports.parts is 'ETags of the parts of the upload, in their order: what is written for good.';
 comment on column exports.cursor is 'Where the rows of the last part ended; null = at the beginning.';
 comment on column exports.written_at is 'When the last part was written: nothing is left but to complete the upload.';
+create index exports_of_store on exports (tenant_id, created_at, id);
 create index exports_due on exports (look_at) where state in ('queued', 'writing');
 create index exports_age on exports (finished_at) where finished_at is not null;
 

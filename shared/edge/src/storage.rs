@@ -72,7 +72,7 @@ impl Bucket {
         let identity = self.credentials.clone().into();
         let parameters = v4::SigningParams::builder()
             .identity(&identity)
-            .region(&self.region)
+            .region(self.region.as_str())
             .name("s3")
             .time(now)
             .settings(settings)

@@ -123,10 +123,10 @@ impl StoreExport {
     }
 }
 
-/// A page of a store's exports.
+/// A page of a store's exports, newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct StoreExports {
-    /// The exports, in no order that means anything.
+    /// The exports.
     exports: Vec<StoreExport>,
     /// For the next page; null on the last one.
     next_cursor: Option<String>,

@@ -120,14 +120,15 @@ pub async fn find(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<Export> 
     export_from(&row.ok_or(Reason::NotFound)?)
 }
 
-/// A store's exports by id, highest first, after one of them.
+/// A store's exports, newest first, after one of them.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn list(client: &Client, tenant_id: Uuid, after: Option<Uuid>, limit: usize) -> Result<Vec<Export>> {
     let sql = format!(
-        "select {COLUMNS} from exports where tenant_id = $1 and ($2::uuid is null or id < $2)
-        order by id desc limit $3"
+        "select {COLUMNS} from exports where tenant_id = $1 and ($2::uuid is null or (created_at, id)
+            < (select last.created_at, last.id from exports last where last.tenant_id = $1 and last.id = $2))
+        order by created_at desc, id desc limit $3"
     );
     let limit = i64::try_from(limit).unwrap_or(PAGE_MAX);
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&tenant_id, UUID), (&after, UUID), (&limit, INT8)];
