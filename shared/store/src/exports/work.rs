@@ -37,6 +37,8 @@ pub struct Claimed {
     pub parts: Vec<String>,
     /// Where the rows of the last part ended.
     pub cursor: Option<String>,
+    /// Rows in them.
+    pub rows: i64,
     /// Whether the last part is written, so that the upload has only to be completed.
     pub is_written: bool,
     /// The product.
@@ -112,7 +114,7 @@ pub async fn claim(client: &Client, message: &ExportMessage, claim: Uuid) -> Res
         where e.id = $2 and e.tenant_id = $1 and p.id = e.product_id and e.state in ('queued', 'writing')
             and (e.claimed_until is null or e.claimed_until <= now())
         returning e.tenant_id, e.id, e.claim, e.kind, e.format, e.language, e.created_at, e.tries, e.upload_id, e.parts,
-            e.cursor, e.written_at is not null as is_written, p.key, p.name, p.first_number, p.number_count, p.padding,
+            e.cursor, e.rows_done, e.written_at is not null as is_written, p.key, p.name, p.first_number, p.number_count, p.padding,
             p.created_at as product_created_at";
     let params: [(&(dyn ToSql + Sync), _); 4] = [
         (&message.tenant_id, UUID),
@@ -275,6 +277,7 @@ fn claimed(row: &Row) -> Result<Claimed> {
         upload_id: column(row, "upload_id")?,
         parts: column(row, "parts")?,
         cursor: column(row, "cursor")?,
+        rows: column(row, "rows_done")?,
         is_written: column(row, "is_written")?,
         product: Product {
             key: column(row, "key")?,
