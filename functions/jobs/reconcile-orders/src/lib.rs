@@ -3,6 +3,7 @@
 //! Each step is bounded and idempotent, two runs at once do no harm, and a step that fails does not keep the others
 //! from running. What cannot be repaired here is recorded as a finding, which raises an alarm.
 
+mod exports;
 mod login;
 mod payments;
 mod relay;
@@ -33,6 +34,8 @@ pub struct Report {
     pub events: u64,
     /// Login codes that should have been sent by now, owed again.
     pub login_codes: u64,
+    /// Exports that are due, owed to their worker.
+    pub exports: u64,
     /// Age of the oldest payment that no gateway has answered for, in milliseconds.
     pub unanswered_age_ms: u64,
     /// Age of the oldest event that nobody has processed, in milliseconds.
@@ -78,6 +81,8 @@ pub async fn run(database: &Database, queue: &Arc<dyn MessageQueue>, deadline: D
     note(&mut report, "payments", step);
     let step = login::owe(database, queue, &mut report).await;
     note(&mut report, "login-codes", step);
+    let step = exports::owe(database, queue, &mut report).await;
+    note(&mut report, "exports", step);
     let step = relay::run(database, queue, deadline, &mut report).await;
     note(&mut report, "relay", step);
     let step = measure(database, &mut report).await;
@@ -153,6 +158,7 @@ pub fn emit(report: &Report) {
             metric("refunds_created", report.refunds_created as f64, Unit::Count),
             metric("refunds_pending", report.refunds_pending as f64, Unit::Count),
             metric("refunds_failed", report.refunds_failed as f64, Unit::Count),
+            metric("exports_owed", report.exports as f64, Unit::Count),
             metric("login_codes_owed", report.login_codes as f64, Unit::Count),
             metric("orders_nudged", report.nudged as f64, Unit::Count),
             metric("reconcile_steps_failed", report.failed_steps.len() as f64, Unit::Count),

@@ -25,10 +25,10 @@ const COLUMN_WIDTH: f64 = 22.0;
 
 /// Writes all of it, or completes what is uploaded already.
 pub(crate) async fn write(state: &State, claimed: &mut Claimed, deadline: Deadline) -> Result<End> {
-    if claimed.is_written {
-        if let Some(end) = complete(state, claimed).await? {
-            return Ok(end);
-        }
+    if claimed.is_written
+        && let Some(end) = complete(state, claimed).await?
+    {
+        return Ok(end);
     }
     let (file, rows) = match build(state, claimed, deadline).await? {
         Built::File(file, rows) => (file, rows),
