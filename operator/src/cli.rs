@@ -277,7 +277,7 @@ pub(crate) struct Numbers(pub(crate) Vec<RangeInclusive<i32>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArgs {
-    /// The queue: reserve-numbers, release-numbers, settle-payment or send-login-code
+    /// The queue: reserve-numbers, release-numbers, settle-payment, send-login-code or write-exports
     #[arg(value_parser = queue)]
     pub(crate) queue: Queue,
     /// Messages at most

@@ -5,6 +5,7 @@
 mod admin;
 mod auditor;
 mod events;
+mod exports;
 mod http;
 mod login;
 mod migrations;

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use domain::messages::{LoginCodeMessage, Message, OrderMessage, Queue, SettleMessage};
+use domain::messages::{ExportMessage, LoginCodeMessage, Message, OrderMessage, Queue, SettleMessage};
 use domain::orders::State;
 use domain::payments::Gateway;
+use domain::roles::Role;
 use edge::Deadline;
 use edge::queue::{Delay, MessageQueue, Outgoing};
 use futures::future::BoxFuture;
 use store::payments::{Event, Received, receive};
+use tests::bucket::FakeBucket;
 use tests::gateway::FakeGateway;
 use tests::http::{self, Buyer};
 use tests::login::{Phones, keys};
-use tests::{TestDatabase, look};
+use tests::{TestDatabase, look, staff};
 use uuid::Uuid;
 
 use super::{BUYER, ORDERS, TENANT, as_named, event, gateway, names};
@@ -68,6 +70,14 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
             reserve_numbers::handle(&reserve_numbers::State::new(app, Arc::new(Nowhere)), event, deadline)
                 .await
                 .unwrap()
+        }
+        Queue::WriteExports => {
+            let bucket = FakeBucket::start().await;
+            let state = write_exports::State::new(app, bucket.writer(), Arc::new(Nowhere));
+            let deadline = Deadline::after(Duration::from_secs(290));
+            let response = write_exports::handle(&state, event, deadline).await.unwrap();
+            assert_eq!(bucket.files().len(), 2, "both exports have a file");
+            response
         }
         Queue::SendLoginCode => {
             let phones = Phones::default();
@@ -167,6 +177,33 @@ async fn files_about_codes_are_served_and_only_the_bad_records_reported() {
         assert_eq!(run(&database, Queue::SendLoginCode, event).await, bad, "{name}");
         let unsent = "select count(*) from login_codes where sent < asked or claimed_until is not null";
         assert_eq!(look::count(&database, unsent).await, 0, "{name}");
+        database.finish_under_way().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_about_exports_are_served_and_only_the_bad_records_reported() {
+    for name in names("sqs-write-exports") {
+        let (database, product) = as_named().await;
+        let member = staff::hire(&database, TENANT, Role::Finance).await;
+        let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
+        let read = |record: &SqsMessage| ExportMessage::parse(record.body.as_deref().unwrap_or_default()).ok();
+        let ids: BTreeSet<Uuid> = event.records.iter().filter_map(read).map(|message| message.export_id).collect();
+        assert_eq!(ids.len(), 2, "{name}: a bad record has neighbours");
+        // The orders that the files name are older than this product: their ids say when they were made.
+        let sql = "update products set created_at = '2025-01-01'";
+        database.owner().execute(sql, &[]).await.unwrap();
+        for id in &ids {
+            let sql = "insert into exports (id, tenant_id, product_id, staff_id, kind, format, language)
+                values ($1, $2, $3, $4, 'orders', 'csv', 'pt-BR')";
+            database.owner().execute(sql, &[id, &TENANT, &product.described.id, &member.id]).await.unwrap();
+        }
+        let bad: BTreeSet<String> =
+            event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
+        assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
+        assert_eq!(run(&database, Queue::WriteExports, event).await, bad, "{name}");
+        let ready = "select count(*) from exports where state = 'ready' and rows_done = 3 and percent = 100";
+        assert_eq!(look::count(&database, ready).await, 2, "{name}");
         database.finish_under_way().await;
     }
 }

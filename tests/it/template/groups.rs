@@ -20,6 +20,7 @@ fn environment(sqs: Sqs) -> Environment {
             "TIRADA_QUEUE_RELEASE_NUMBERS_URL" => sqs.url(Queue::ReleaseNumbers),
             "TIRADA_QUEUE_SETTLE_PAYMENT_URL" => sqs.url(Queue::SettlePayment),
             "TIRADA_QUEUE_SEND_LOGIN_CODE_URL" => sqs.url(Queue::SendLoginCode),
+            "TIRADA_QUEUE_WRITE_EXPORTS_URL" => sqs.url(Queue::WriteExports),
             _ => return None,
         };
         Some(value)

@@ -9,6 +9,7 @@ use edge::http::OriginSecret;
 use edge::login_keys;
 use edge::queue::SqsQueue;
 use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys};
+use edge::storage::Bucket;
 use edge::{Config, Environment, Kind};
 use send_login_code::Sender;
 use serde_json::json;
@@ -69,7 +70,9 @@ fn environment(template: &Template, function: Function<'_>, stage: &str) -> Envi
     let queues = template
         .of_type("AWS::SQS::Queue")
         .map(|queue| (queue.id.to_owned(), format!("https://sqs.example/{}", queue.id)));
-    let given = given(stage).into_iter().chain(queues).chain([("Stage".to_owned(), stage.to_owned())]).collect();
+    let names = [("Stage", stage), ("ExportsBucket", "exports.example")];
+    let names = names.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let given = given(stage).into_iter().chain(queues).chain(names).collect();
     let mut variables = template.environment(function, &given);
     for name in ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
         variables.insert(name.into(), "us-east-1".into());
@@ -130,6 +133,14 @@ fn every_function_starts_on_every_stage() {
             }
             if name == "send-login-code" {
                 Sender::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            if name == "admin" {
+                Bucket::from_config(&config, &environment, "TIRADA_EXPORTS_BUCKET")
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            if name == "write-exports" {
+                write_exports::Bucket::from_config(&config, &environment)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             if name == "staff" {
                 Post::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
