@@ -107,8 +107,8 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 fn serve(state: &mut State, request: &Request) -> Reply {
-    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-    let key = path.trim_start_matches(&format!("/{EXPORTS}/")).to_owned();
+    let (path, query) = request.path.split_once('?').unwrap_or((request.path.as_str(), ""));
+    let key = path.strip_prefix(&format!("/{EXPORTS}/")).unwrap_or_default().to_owned();
     let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let upload_id = query.get("uploadId").cloned();
     match (request.method.as_str(), upload_id) {

@@ -1,7 +1,7 @@
 //! Asking for exports, following them, fetching them.
 
 use domain::roles::Role;
-use serde_json::json;
+use serde_json::{Value, json};
 use tests::http::is;
 use tests::look::{change, count};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::Archive;
 async fn an_export_is_asked_for_once_per_key_and_recorded() {
     let archive = Archive::open().await;
     let body = json!({ "kind": "orders", "format": "csv", "language": "es" });
-    let ask = async |key: &str, body| archive.member.send_under(&archive.api, key, "POST", &archive.path(), body).await;
+    let ask = async |key: &str, body: &Value| archive.member.send_under(&archive.api, key, "POST", &archive.path(), body).await;
     let first = ask("a", &body).await;
     let again = ask("a", &body).await;
     assert_eq!((first.status, first.is_replay(), again.status, again.is_replay()), (202, false, 202, true));

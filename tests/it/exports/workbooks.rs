@@ -11,7 +11,7 @@ use super::{Archive, PHONE};
 
 fn rows(file: &File) -> Vec<Vec<Data>> {
     let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(file.bytes.clone())).unwrap();
-    let names = book.sheet_names().clone();
+    let names = book.sheet_names();
     assert_eq!(names.len(), 1);
     book.worksheet_range(&names[0]).unwrap().rows().map(<[Data]>::to_vec).collect()
 }
