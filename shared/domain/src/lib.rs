@@ -15,5 +15,6 @@ pub mod payments;
 pub mod roles;
 pub mod schedule;
 pub mod staff;
+pub mod uploads;
 
 pub use errors::{Error, Reason, Result};

@@ -366,6 +366,27 @@ pub const DOWNLOAD_LINK_LIVES: Duration = Duration::from_secs(300);
 /// How long rows of exports that are over are kept, as a list of what was taken away.
 pub const EXPORT_ROWS_KEPT: Duration = Duration::from_secs(90 * 24 * 3_600);
 
+/// Fewest and most bytes of an uploaded image. Shorter ones cannot be images; longer ones are slow on a phone, and
+/// whoever looks at one holds all of it in memory.
+pub const UPLOAD_BYTES_MIN: u64 = 64;
+/// See [`UPLOAD_BYTES_MIN`].
+pub const UPLOAD_BYTES_MAX: u64 = 5 * 1_024 * 1_024;
+
+/// How long a form to upload something is good.
+pub const UPLOAD_FORM_LIVES: Duration = Duration::from_secs(300);
+
+/// How long after that its bytes may still be arriving, and nobody may have been told.
+pub const UPLOAD_GRACE: Duration = Duration::from_secs(60);
+
+/// Uploads of one store that wait for their bytes.
+pub const UPLOADS_OPEN_MAX: i64 = 50;
+
+/// What must be left of an invocation to look at another upload.
+pub const UPLOAD_TIME: Duration = Duration::from_secs(30);
+
+/// How long rows of uploads that came to nothing are kept. Those of images stay.
+pub const UPLOAD_ROWS_KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
+
 /// Longest reason that staff give, in characters.
 pub const REASON_CHARS_MAX: usize = 200;
 

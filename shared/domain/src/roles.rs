@@ -161,6 +161,11 @@ actions! {
     /// Give money back.
     RefundOrder = "refund_order", [Owner, Finance], Fresh;
 
+    /// Upload an image.
+    BeginUpload = "begin_upload", [Owner, Operator], Session;
+    /// Follow an upload.
+    ReadUpload = "read_upload", [Owner, Operator], Session;
+
     /// Take a product's orders or numbers away as a file.
     ExportProduct = "export_product", [Owner, Finance], Fresh;
     /// Follow an export, and fetch its file.

@@ -1,8 +1,10 @@
-//! Buckets, as far as they are signed for and not talked to: links to files that somebody else fetches.
+//! Buckets, as far as they are signed for and not talked to: links to files that somebody else fetches, and forms by
+//! which somebody else uploads them.
 //!
 //! No call to anybody. Who talks to a bucket has a client of its own.
 
-use std::time::{Duration, SystemTime};
+use std::ops::RangeInclusive;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
@@ -10,7 +12,10 @@ use aws_sigv4::http_request::{
     sign,
 };
 use aws_sigv4::sign::v4;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
 use domain::{Error, Result};
+use serde_json::json;
 
 use crate::config::Config;
 use crate::environment::{ConfigError, Environment};
@@ -62,6 +67,49 @@ impl Bucket {
         self.signed(format!("{}/{}", self.url(), path.join("/")), lives, now)
     }
 
+    /// A form by which anybody can upload one object under exactly this key, of exactly this media type, of so many
+    /// bytes, until then. The bucket refuses everything else, by the policy that is signed here.
+    ///
+    /// # Errors
+    /// [`Error::Fault`] for a moment that cannot be written.
+    pub fn form(
+        &self,
+        key: &str,
+        media_type: &str,
+        bytes: &RangeInclusive<u64>,
+        until: SystemTime,
+        now: SystemTime,
+    ) -> Result<Form> {
+        let date = moment(now)?.replace(['-', ':'], "");
+        let day = date.get(..8).unwrap_or_default();
+        let credential = format!("{}/{day}/{}/s3/aws4_request", self.credentials.access_key_id(), self.region);
+        let mut fields = vec![
+            ("key", key.to_owned()),
+            ("Content-Type", media_type.to_owned()),
+            ("x-amz-algorithm", "AWS4-HMAC-SHA256".to_owned()),
+            ("x-amz-credential", credential),
+            ("x-amz-date", date.clone()),
+        ];
+        if let Some(token) = self.credentials.session_token() {
+            fields.push(("x-amz-security-token", token.to_owned()));
+        }
+        let mut conditions = vec![
+            json!({ "bucket": self.name }),
+            json!(["content-length-range", bytes.start(), bytes.end()]),
+        ];
+        conditions.extend(fields.iter().map(|(name, value)| json!(["eq", format!("${name}"), value])));
+        let policy = json!({ "expiration": moment(until)?, "conditions": conditions }).to_string();
+        let policy = aws_smithy_types::base64::encode(policy);
+        let signature = self.signature(&policy, now);
+        fields.extend([("policy", policy), ("x-amz-signature", signature)]);
+        Ok(Form { url: self.url(), fields })
+    }
+
+    fn signature(&self, policy: &str, now: SystemTime) -> String {
+        let key = v4::generate_signing_key(self.credentials.secret_access_key(), now, &self.region, "s3");
+        v4::calculate_signature(key, policy.as_bytes())
+    }
+
     fn signed(&self, mut url: String, lives: Duration, now: SystemTime) -> Result<String> {
         let mut settings = SigningSettings::default();
         settings.expires_in = Some(lives);
@@ -89,6 +137,22 @@ impl Bucket {
         }
         Ok(url)
     }
+}
+
+/// A form, to be sent as `multipart/form-data` with these fields first and the file last, as `file`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// Where it is sent, by POST.
+    pub url: String,
+    /// Its fields.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+/// A moment to the second, ISO 8601 in UTC.
+fn moment(at: SystemTime) -> Result<String> {
+    let seconds = at.duration_since(UNIX_EPOCH).map_err(Error::fault)?.as_secs();
+    let seconds = i64::try_from(seconds).map_err(Error::fault)?;
+    DateTime::from_secs(seconds).fmt(Format::DateTime).map_err(Error::fault)
 }
 
 #[cfg(test)]
@@ -131,6 +195,65 @@ mod tests {
                 "X-Amz-SignedHeaders=host",
             ]
         );
+    }
+
+    #[test]
+    fn a_policy_is_signed_as_in_the_documentation_of_s3() {
+        // "Example: Browser-Based Upload using HTTP POST", for 2015-12-29T00:00:00Z; its lines end with CRLF.
+        let policy = [
+            r#"{ "expiration": "2015-12-30T12:00:00.000Z","#,
+            r#"  "conditions": ["#,
+            r#"    {"bucket": "sigv4examplebucket"},"#,
+            r#"    ["starts-with", "$key", "user/user1/"],"#,
+            r#"    {"acl": "public-read"},"#,
+            r#"    {"success_action_redirect": "http://sigv4examplebucket.s3.amazonaws.com/successful_upload.html"},"#,
+            r#"    ["starts-with", "$Content-Type", "image/"],"#,
+            r#"    {"x-amz-meta-uuid": "14365123651274"},"#,
+            r#"    {"x-amz-server-side-encryption": "AES256"},"#,
+            r#"    ["starts-with", "$x-amz-meta-tag", ""],"#,
+            "",
+            r#"    {"x-amz-credential": "AKIAIOSFODNN7EXAMPLE/20151229/us-east-1/s3/aws4_request"},"#,
+            r#"    {"x-amz-algorithm": "AWS4-HMAC-SHA256"},"#,
+            r#"    {"x-amz-date": "20151229T000000Z" }"#,
+            "  ]",
+            "}",
+        ];
+        let policy = aws_smithy_types::base64::encode(policy.join("\r\n"));
+        assert!(policy.starts_with("eyAiZXhwaXJhdGlvbiI6ICIyMDE1LTEyLTMwVDEyOjAwOjAwLjAwMFoiLA0K"), "{policy}");
+        let bucket = Bucket::new("sigv4examplebucket", "us-east-1", None, keys(None));
+        assert_eq!(
+            bucket.signature(&policy, at(1_451_347_200)),
+            "8afdbf4008c03f22c2cd3cdb72e4afbb1f6a588f3255ac628749a66d7f09699e"
+        );
+    }
+
+    #[test]
+    fn a_form_allows_one_key_one_type_and_a_size() {
+        let bucket = Bucket::new("images", "us-east-1", None, keys(Some("token")));
+        let now = at(1_451_347_200);
+        let form = bucket.form("quarantine/a/b", "image/png", &(64..=1_000), now + Duration::from_secs(300), now).unwrap();
+        assert_eq!(form.url, "https://images.s3.us-east-1.amazonaws.com");
+        let field = |wanted: &str| {
+            form.fields.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone()).unwrap()
+        };
+        let policy = aws_smithy_types::base64::decode(field("policy")).unwrap();
+        assert_eq!(
+            serde_json::from_slice::<serde_json::Value>(&policy).unwrap(),
+            json!({
+                "expiration": "2015-12-29T00:05:00Z",
+                "conditions": [
+                    { "bucket": "images" },
+                    ["content-length-range", 64, 1_000],
+                    ["eq", "$key", "quarantine/a/b"],
+                    ["eq", "$Content-Type", "image/png"],
+                    ["eq", "$x-amz-algorithm", "AWS4-HMAC-SHA256"],
+                    ["eq", "$x-amz-credential", "AKIAIOSFODNN7EXAMPLE/20151229/us-east-1/s3/aws4_request"],
+                    ["eq", "$x-amz-date", "20151229T000000Z"],
+                    ["eq", "$x-amz-security-token", "token"],
+                ],
+            })
+        );
+        assert_eq!(field("x-amz-signature"), bucket.signature(&field("policy"), now));
     }
 
     #[test]

@@ -31,10 +31,13 @@ pub enum Subject {
     Session,
     /// An export.
     Export,
+    /// An upload.
+    Upload,
 }
 
 impl Subject {
-    const ALL: [Self; 6] = [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export];
+    const ALL: [Self; 7] =
+        [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export, Self::Upload];
 
     /// The word used in the database and in JSON.
     #[must_use]
@@ -46,6 +49,7 @@ impl Subject {
             Self::Staff => "staff",
             Self::Session => "session",
             Self::Export => "export",
+            Self::Upload => "upload",
         }
     }
 
