@@ -26,6 +26,7 @@ pub mod prune;
 mod rows;
 pub mod staff;
 pub mod switches;
+pub mod uploads;
 
 pub use errors::{constraint_of, from_postgres};
 pub use pool::{Client, Database, PasswordSource, Settings, Tls, connect};

@@ -14,6 +14,7 @@ mod product;
 mod products;
 mod search;
 mod switches;
+mod uploads;
 
 use access::Access;
 use axum::Router;
@@ -30,13 +31,14 @@ pub struct State {
     database: Database,
     access: Access,
     exports: Bucket,
+    uploads: Bucket,
 }
 
 impl State {
-    /// The state of a fresh environment; files of exports are in that bucket.
+    /// The state of a fresh environment; files of exports are in one bucket, uploads go to the other.
     #[must_use]
-    pub fn new(database: Database, keys: TokenKeys, exports: Bucket) -> Self {
-        Self { access: Access::new(database.clone(), keys), database, exports }
+    pub fn new(database: Database, keys: TokenKeys, exports: Bucket, uploads: Bucket) -> Self {
+        Self { access: Access::new(database.clone(), keys), database, exports, uploads }
     }
 }
 
@@ -65,6 +67,8 @@ pub fn routes() -> OpenApiRouter<State> {
         .routes(routes!(exports::request))
         .routes(routes!(exports::list))
         .routes(routes!(exports::read))
+        .routes(routes!(uploads::begin))
+        .routes(routes!(uploads::read))
         .routes(routes!(audit::list))
 }
 

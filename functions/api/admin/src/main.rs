@@ -9,5 +9,6 @@ async fn main() -> Result<(), lambda_http::Error> {
     let environment = Environment::process();
     let database = wiring::database(&config, &environment)?;
     let exports = Bucket::from_config(&config, &environment, "TIRADA_EXPORTS_BUCKET")?;
-    edge::http::serve(admin::router(admin::State::new(database, config.token_keys()?, exports))).await
+    let uploads = Bucket::from_config(&config, &environment, "TIRADA_UPLOADS_BUCKET")?;
+    edge::http::serve(admin::router(admin::State::new(database, config.token_keys()?, exports, uploads))).await
 }

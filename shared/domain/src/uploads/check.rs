@@ -16,17 +16,19 @@ pub fn refusal(image: Image, bytes: &[u8]) -> Option<Refusal> {
         return Some(Refusal::WrongSize);
     }
     let begins = match image {
-        Image::Png => bytes.starts_with(PNG) && bytes.get(12..16) == Some(b"IHDR"),
+        Image::Png => bytes.starts_with(PNG) && matches!(bytes.get(12..16), Some(b"IHDR")),
         Image::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),
-        Image::Webp => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
-        Image::Avif => bytes.get(4..8) == Some(b"ftyp") && matches!(bytes.get(8..12), Some(b"avif" | b"avis")),
+        Image::Webp => bytes.starts_with(b"RIFF") && matches!(bytes.get(8..12), Some(b"WEBP")),
+        Image::Avif => {
+            matches!(bytes.get(4..8), Some(b"ftyp")) && matches!(bytes.get(8..12), Some(b"avif" | b"avis"))
+        }
     };
     if !begins {
         return Some(Refusal::WrongKind);
     }
     let ends = match image {
         Image::Png => png_ends(bytes),
-        Image::Jpeg => bytes.ends_with(b"\xff\xd9"),
+        Image::Jpeg => jpeg_ends(bytes),
         Image::Webp => little(bytes, 4).is_some_and(|size| size.checked_add(8) == Some(bytes.len())),
         Image::Avif => boxes_end(bytes),
     };
@@ -41,11 +43,39 @@ fn png_ends(bytes: &[u8]) -> bool {
         let kind = bytes.get(at + 4..at + 8);
         // Length, kind and checksum have four bytes each.
         let Some(next) = size.checked_add(12).and_then(|size| at.checked_add(size)) else { return false };
-        if kind == Some(b"IEND") {
+        if matches!(kind, Some(b"IEND")) {
             return size == 0 && next == bytes.len();
         }
         at = next;
     }
+}
+
+/// Whether the segments, and the scans between them, lead to an end of image at the very end.
+fn jpeg_ends(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    loop {
+        match bytes.get(at..at + 2) {
+            // Fill bytes may stand before a marker.
+            Some([0xff, 0xff]) => at += 1,
+            Some([0xff, 0xd9]) => return at + 2 == bytes.len(),
+            // A marker with a length, which counts its own two bytes.
+            Some([0xff, marker]) if *marker >= 0xc0 => {
+                let Some([high, low]) = bytes.get(at + 2..at + 4) else { return false };
+                at += 2 + usize::from(u16::from_be_bytes([*high, *low]));
+                if *marker == 0xda {
+                    at = scan_end(bytes, at);
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Where the coded picture of a scan ends: at the next marker that is neither a byte FF of its own nor a restart.
+fn scan_end(bytes: &[u8], begin: usize) -> usize {
+    let rest = bytes.get(begin..).unwrap_or_default();
+    let is_marker = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0xd0..=0xd7);
+    begin + rest.windows(2).position(is_marker).unwrap_or(rest.len())
 }
 
 /// Whether the boxes of an ISO file lead to its very end.
@@ -88,7 +118,9 @@ mod tests {
     }
 
     fn jpeg() -> Vec<u8> {
-        [&b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"[..], &[0; 60], b"\xff\xd9"].concat()
+        let head = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00";
+        let scan = b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00coded\xff\x00coded\xff\xd0coded";
+        [&head[..], scan, &[0; 40], b"\xff\xd9"].concat()
     }
 
     fn webp() -> Vec<u8> {
@@ -117,7 +149,7 @@ mod tests {
     #[test]
     fn what_stands_behind_the_end_is_seen() {
         for (kind, bytes) in each() {
-            for more in [&b"<script>alert(1)</script>"[..], b"PK\x03\x04", b"\x00"] {
+            for more in [&b"<script>alert(1)</script>"[..], b"PK\x03\x04", b"\x00", b"<script>alert(1)</script>\xff\xd9"] {
                 let both = [&bytes, more].concat();
                 assert_eq!(refusal(kind, &both), Some(Refusal::MoreThanAnImage), "{kind:?}");
             }

@@ -53,4 +53,33 @@ create index exports_age on exports (finished_at) where finished_at is not null;
 alter table audit_log
     drop constraint audit_log_subject_known,
     add constraint audit_log_subject_known check (
-        subject in ('store', 'product', 'order', 'staff', 'session', 'export'));
+        subject in ('store', 'product', 'order', 'staff', 'session', 'export', 'upload'));
+
+-- Uploads: images that staff send straight to a bucket, where nobody sees them before somebody has looked at them.
+
+create table uploads (
+    id uuid not null,
+    tenant_id uuid not null,
+    staff_id uuid not null,
+    media_type text not null,
+    created_at timestamptz not null default now(),
+    expires_at timestamptz not null,
+    state text not null default 'waiting',
+    look_at timestamptz not null,
+    bytes bigint,
+    refusal text,
+    finished_at timestamptz,
+    constraint uploads_pkey primary key (id),
+    constraint uploads_tenant_unique unique (tenant_id, id),
+    constraint uploads_staff_exists foreign key (tenant_id, staff_id) references staff (tenant_id, id),
+    constraint uploads_media_type_known check (media_type in ('image/png', 'image/jpeg', 'image/webp', 'image/avif')),
+    constraint uploads_state_known check (state in ('waiting', 'accepted', 'rejected', 'expired')),
+    constraint uploads_accepted_complete check ((state = 'accepted') = (bytes is not null)),
+    constraint uploads_rejected_complete check ((state = 'rejected') = (refusal is not null)),
+    constraint uploads_end_complete check ((state = 'waiting') = (finished_at is null))
+);
+comment on table uploads is 'Images that staff upload. What is accepted stays accepted: whoever sends other bytes with the same form is not heard.';
+comment on column uploads.expires_at is 'Until then the bucket takes bytes.';
+comment on column uploads.look_at is 'When somebody looks although the bucket told us nothing.';
+create index uploads_due on uploads (look_at) where state = 'waiting';
+create index uploads_age on uploads (finished_at) where state in ('rejected', 'expired');
