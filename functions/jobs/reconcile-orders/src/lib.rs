@@ -7,6 +7,7 @@ mod exports;
 mod login;
 mod payments;
 mod relay;
+mod uploads;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct Report {
     pub login_codes: u64,
     /// Exports that are due, owed to their worker.
     pub exports: u64,
+    /// Uploads whose time is over, owed a look.
+    pub uploads: u64,
     /// Age of the oldest payment that no gateway has answered for, in milliseconds.
     pub unanswered_age_ms: u64,
     /// Age of the oldest event that nobody has processed, in milliseconds.
@@ -83,6 +86,8 @@ pub async fn run(database: &Database, queue: &Arc<dyn MessageQueue>, deadline: D
     note(&mut report, "login-codes", step);
     let step = exports::owe(database, queue, &mut report).await;
     note(&mut report, "exports", step);
+    let step = uploads::owe(database, queue, &mut report).await;
+    note(&mut report, "uploads", step);
     let step = relay::run(database, queue, deadline, &mut report).await;
     note(&mut report, "relay", step);
     let step = measure(database, &mut report).await;
