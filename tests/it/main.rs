@@ -20,3 +20,4 @@ mod roles;
 mod staff;
 mod template;
 mod tidy;
+mod uploads;

@@ -88,7 +88,8 @@ impl World {
             .replace("{order}", &target.order.to_string())
             .replace("{member}", &target.member.to_string())
             .replace("{session}", &target.session.to_string())
-            .replace("{export}", &target.export.to_string());
+            .replace("{export}", &target.export.to_string())
+            .replace("{upload}", &target.upload.to_string());
         assert!(!path.contains('{'), "{path} names what no target has");
         let mut request = ask(&route.method, &path)
             .header(CONTENT_TYPE, "application/json")
@@ -112,6 +113,7 @@ struct Target {
     member: Uuid,
     session: Uuid,
     export: Uuid,
+    upload: Uuid,
     one_time_password: String,
 }
 
@@ -131,12 +133,16 @@ impl Target {
                 expires_at)
             values ($1, $2, $3, $4, 'orders', 'csv', 'en', 'ready', now(), now() + interval '1 hour')";
         owner.execute(sql, &[&export, &tenant_id, &product.described.id, &member.id]).await.unwrap();
+        let upload = Uuid::now_v7();
+        let sql = "insert into uploads (id, tenant_id, staff_id, media_type, expires_at, look_at)
+            values ($1, $2, $3, 'image/png', now() + interval '5 minutes', now() + interval '6 minutes')";
+        owner.execute(sql, &[&upload, &tenant_id, &member.id]).await.unwrap();
         let one_time_password = caller.secret.password(now());
-        Self { product: product.described.id, order, member: member.id, session, export, one_time_password }
+        Self { product: product.described.id, order, member: member.id, session, export, upload, one_time_password }
     }
 
-    fn ids(&self) -> [String; 5] {
-        [self.product, self.order, self.member, self.session, self.export].map(|id| id.to_string())
+    fn ids(&self) -> [String; 6] {
+        [self.product, self.order, self.member, self.session, self.export, self.upload].map(|id| id.to_string())
     }
 
     fn body(&self, action: Action) -> Value {
@@ -159,6 +165,7 @@ impl Target {
             Action::BlockNumbers | Action::UnblockNumbers => json!({ "numbers": [1], "reason": reason }),
             Action::SearchOrders => json!({ "code": self.order }),
             Action::ExportProduct => json!({ "kind": "numbers", "format": "csv", "language": "es" }),
+            Action::BeginUpload => json!({ "media_type": "image/webp" }),
             Action::ExtendHold => json!({ "seconds": 60, "reason": reason }),
             Action::CloseProduct | Action::ReleaseOrder | Action::RefundOrder => json!({ "reason": reason }),
             _ => json!({}),

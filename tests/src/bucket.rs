@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use sha2::{Digest, Sha256};
 
-use crate::http::{EXPORTS, storage_keys};
+use crate::http::{BUCKET, storage_keys};
 use crate::server::{Reply, Request, Server};
 
 /// A file with its headers.
@@ -28,6 +28,7 @@ struct State {
     put: Vec<i32>,
     refusals: usize,
     completions_lost: usize,
+    in_between: Option<Vec<u8>>,
 }
 
 struct Upload {
@@ -65,7 +66,24 @@ impl FakeBucket {
     /// As the worker writes to it.
     #[must_use]
     pub fn writer(&self) -> write_exports::Bucket {
-        write_exports::Bucket::at(EXPORTS, self.endpoint(), storage_keys())
+        write_exports::Bucket::at(BUCKET, self.endpoint(), storage_keys())
+    }
+
+    /// As the worker that looks at uploads reads it.
+    #[must_use]
+    pub fn looker(&self) -> check_uploads::Bucket {
+        check_uploads::Bucket::at(BUCKET, self.endpoint(), storage_keys())
+    }
+
+    /// Bytes that somebody sends by a form, of whatever media type they say.
+    pub fn send(&self, key: &str, bytes: &[u8], media_type: &str) {
+        let file = File { bytes: bytes.to_vec(), media_type: media_type.to_owned(), disposition: String::new() };
+        locked(&self.state).files.insert(key.to_owned(), file);
+    }
+
+    /// Other bytes for the next object that is copied, just before it is.
+    pub fn send_in_between(&self, bytes: &[u8]) {
+        locked(&self.state).in_between = Some(bytes.to_vec());
     }
 
     /// Every file by its key.
@@ -108,7 +126,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 fn serve(state: &mut State, request: &Request) -> Reply {
     let (path, query) = request.path.split_once('?').unwrap_or((request.path.as_str(), ""));
-    let key = path.strip_prefix(&format!("/{EXPORTS}/")).unwrap_or_default().to_owned();
+    let key = path.strip_prefix(&format!("/{BUCKET}/")).unwrap_or_default().to_owned();
     let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let upload_id = query.get("uploadId").cloned();
     match (request.method.as_str(), upload_id) {
@@ -119,6 +137,12 @@ fn serve(state: &mut State, request: &Request) -> Reply {
             state.uploads.remove(&id);
             plain(204)
         }
+        ("PUT", None) => copy(state, &key, request),
+        ("DELETE", None) => {
+            state.files.remove(&key);
+            plain(204)
+        }
+        ("GET", None) if query.contains_key("x-id") => read(state, &key),
         ("HEAD", None) => plain(if state.files.contains_key(&key) { 200 } else { 404 }),
         ("GET", None) if query.contains_key("X-Amz-Signature") => match state.files.get(&key) {
             Some(file) => Reply {
@@ -135,17 +159,43 @@ fn serve(state: &mut State, request: &Request) -> Reply {
     }
 }
 
+fn header(request: &Request, wanted: &str) -> String {
+    let found = request.headers.iter().find(|(name, _)| name == wanted);
+    found.map(|(_, value)| value.clone()).unwrap_or_default()
+}
+
+fn read(state: &State, key: &str) -> Reply {
+    let Some(file) = state.files.get(key) else { return error(404, "NoSuchKey") };
+    let headers = vec![("etag", etag(&file.bytes)), ("content-type", file.media_type.clone())];
+    Reply { status: 200, headers, body: file.bytes.clone() }
+}
+
+/// Only what is the same as when it was read is copied.
+fn copy(state: &mut State, to: &str, request: &Request) -> Reply {
+    let from = header(request, "x-amz-copy-source");
+    let from = from.trim_start_matches('/').strip_prefix(BUCKET).unwrap_or_default().trim_start_matches('/');
+    let in_between = state.in_between.take();
+    let Some(file) = state.files.get_mut(from) else { return error(404, "NoSuchKey") };
+    if let Some(bytes) = in_between {
+        file.bytes = bytes;
+    }
+    if header(request, "x-amz-copy-source-if-match") != etag(&file.bytes) {
+        return error(412, "PreconditionFailed");
+    }
+    let (media_type, disposition) = (header(request, "content-type"), header(request, "content-disposition"));
+    let copied = File { bytes: file.bytes.clone(), media_type, disposition };
+    let body = format!("<CopyObjectResult><ETag>{}</ETag></CopyObjectResult>", etag(&copied.bytes).replace('"', "&quot;"));
+    state.files.insert(to.to_owned(), copied);
+    xml(200, &body)
+}
+
 fn begin(state: &mut State, key: String, request: &Request) -> Reply {
-    let header = |wanted: &str| {
-        let found = request.headers.iter().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| value.clone()).unwrap_or_default()
-    };
     state.begun += 1;
     let id = format!("upload-{}", state.begun);
-    let (media_type, disposition) = (header("content-type"), header("content-disposition"));
+    let (media_type, disposition) = (header(request, "content-type"), header(request, "content-disposition"));
     state.uploads.insert(id.clone(), Upload { key: key.clone(), media_type, disposition, parts: BTreeMap::new() });
     xml(200, &format!(
-        "<InitiateMultipartUploadResult><Bucket>{EXPORTS}</Bucket><Key>{key}</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+        "<InitiateMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{key}</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
     ))
 }
 
@@ -181,7 +231,7 @@ fn complete(state: &mut State, id: &str, request: &Request) -> Reply {
         return error(503, "SlowDown");
     }
     xml(200, &format!(
-        "<CompleteMultipartUploadResult><Bucket>{EXPORTS}</Bucket><Key>{}</Key><ETag>\"whole\"</ETag></CompleteMultipartUploadResult>",
+        "<CompleteMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{}</Key><ETag>\"whole\"</ETag></CompleteMultipartUploadResult>",
         upload.key
     ))
 }

@@ -63,12 +63,13 @@ pub fn admin(database: Database) -> Api {
 /// As [`admin`], with files at an address.
 #[must_use]
 pub fn admin_with(database: Database, endpoint_url: &str) -> Api {
-    let exports = Bucket::new(EXPORTS, "us-east-1", Some(endpoint_url.to_owned()), storage_keys());
-    Api(edge::http::service(admin::router(admin::State::new(database, keys(), exports))))
+    let bucket = |name| Bucket::new(name, "us-east-1", Some(endpoint_url.to_owned()), storage_keys());
+    let state = admin::State::new(database, keys(), bucket(BUCKET), bucket(BUCKET));
+    Api(edge::http::service(admin::router(state)))
 }
 
-/// The bucket of exports.
-pub const EXPORTS: &str = "exports";
+/// The bucket of these tests, for files of all kinds.
+pub const BUCKET: &str = "files";
 
 /// What links are signed with.
 #[must_use]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use domain::messages::{ExportMessage, LoginCodeMessage, Message, OrderMessage, Queue, SettleMessage};
+use domain::messages::{CheckMessage, ExportMessage, LoginCodeMessage, Message, OrderMessage, Queue, SettleMessage};
 use domain::orders::State;
 use domain::payments::Gateway;
 use domain::roles::Role;
+use domain::uploads::{from_quarantine_key, quarantine_key};
 use edge::Deadline;
 use edge::queue::{Delay, MessageQueue, Outgoing};
 use futures::future::BoxFuture;
@@ -18,7 +19,7 @@ use tests::gateway::FakeGateway;
 use tests::http::{self, Buyer};
 use tests::login::{Phones, keys};
 use tests::{TestDatabase, look, staff};
-use uuid::Uuid;
+use uuid::{Uuid, uuid};
 
 use super::{BUYER, ORDERS, TENANT, as_named, event, gateway, names};
 
@@ -77,6 +78,16 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
             let deadline = Deadline::after(Duration::from_secs(290));
             let response = write_exports::handle(&state, event, deadline).await.unwrap();
             assert_eq!(bucket.files().len(), 2, "both exports have a file");
+            response
+        }
+        Queue::CheckUploads => {
+            let bucket = FakeBucket::start().await;
+            for id in UPLOADS {
+                bucket.send(&quarantine_key(TENANT, id), b"no image, but as long as one would have to be at the very least", "image/png");
+            }
+            let state = check_uploads::State::new(app, bucket.looker(), Arc::new(Nowhere));
+            let response = check_uploads::handle(&state, event, Deadline::after(Duration::from_secs(52))).await.unwrap();
+            assert!(bucket.files().keys().all(|key| key.starts_with("quarantine/")), "nothing was published");
             response
         }
         Queue::SendLoginCode => {
@@ -204,6 +215,40 @@ async fn files_about_exports_are_served_and_only_the_bad_records_reported() {
         assert_eq!(run(&database, Queue::WriteExports, event).await, bad, "{name}");
         let ready = "select count(*) from exports where state = 'ready' and rows_done = 3 and percent = 100";
         assert_eq!(look::count(&database, ready).await, 2, "{name}");
+        database.finish_under_way().await;
+    }
+}
+
+/// The uploads that the files name.
+const UPLOADS: [Uuid; 2] =
+    [uuid!("01995b2c-1a00-7e31-8b4c-6d7e8f901a2b"), uuid!("01995b2c-1a01-7e32-9c5d-7e8f901a2b3c")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_about_uploads_are_served_and_only_the_bad_records_reported() {
+    for name in names("sqs-check-uploads") {
+        let (database, _) = as_named().await;
+        let member = staff::hire(&database, TENANT, Role::Operator).await;
+        for id in UPLOADS {
+            let sql = "insert into uploads (id, tenant_id, staff_id, media_type, expires_at, look_at)
+                values ($1, $2, $3, 'image/png', now() + interval '5 minutes', now() + interval '6 minutes')";
+            database.owner().execute(sql, &[&id, &TENANT, &member.id]).await.unwrap();
+        }
+        let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
+        let read = |record: &SqsMessage| CheckMessage::parse(record.body.as_deref().unwrap_or_default()).ok();
+        let mut named = BTreeSet::new();
+        for message in event.records.iter().filter_map(read) {
+            match message {
+                CheckMessage::Upload(message) => named.extend([message.upload_id]),
+                CheckMessage::Made(keys) => named.extend(keys.iter().filter_map(|key| Some(from_quarantine_key(key)?.1))),
+            }
+        }
+        assert!(!named.is_empty() && named.iter().all(|id| UPLOADS.contains(id)), "{name}: {named:?}");
+        let bad: BTreeSet<String> =
+            event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
+        assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
+        assert_eq!(run(&database, Queue::CheckUploads, event).await, bad, "{name}");
+        let rejected = "select count(*) from uploads where state = 'rejected' and refusal in ('wrong-kind', 'wrong-size')";
+        assert_eq!(look::count(&database, rejected).await, i64::try_from(named.len()).unwrap(), "{name}");
         database.finish_under_way().await;
     }
 }

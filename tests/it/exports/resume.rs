@@ -4,6 +4,7 @@ use domain::exports::Failure;
 use domain::messages::{ExportMessage, Queue};
 use serde_json::json;
 use store::exports::{Claim, Claimed, Part, begin, claim, fail, finish, page, save_part};
+use tests::http::BUCKET;
 use tests::look::{change, count};
 use uuid::Uuid;
 
@@ -79,14 +80,14 @@ async fn what_was_saved_is_not_written_again() {
 
 /// Begins an upload past the worker.
 async fn begun(archive: &Archive, claimed: &Claimed) -> String {
-    let url = format!("{}/exports/{}?uploads", archive.bucket.endpoint(), claimed.key());
+    let url = format!("{}/{BUCKET}/{}?uploads", archive.bucket.endpoint(), claimed.key());
     let text = reqwest::Client::new().post(url).body("").send().await.unwrap().text().await.unwrap();
     text.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_owned()
 }
 
 /// Puts the first part past the worker; its ETag.
 async fn put(archive: &Archive, claimed: &Claimed, upload_id: &str, text: &str) -> String {
-    let url = format!("{}/exports/{}?partNumber=1&uploadId={upload_id}", archive.bucket.endpoint(), claimed.key());
+    let url = format!("{}/{BUCKET}/{}?partNumber=1&uploadId={upload_id}", archive.bucket.endpoint(), claimed.key());
     let answer = reqwest::Client::new().put(url).body(text.to_owned()).send().await.unwrap();
     answer.headers()["etag"].to_str().unwrap().to_owned()
 }

@@ -8,7 +8,8 @@ use tests::template::{Template, objects};
 use super::application;
 
 /// Objects that functions may touch.
-const OBJECTS: [&str; 1] = ["${ExportsBucket.Arn}/exports/*"];
+const OBJECTS: [&str; 3] =
+    ["${ExportsBucket.Arn}/exports/*", "${UploadsBucket.Arn}/quarantine/*", "${UploadsBucket.Arn}/public/*"];
 
 /// One or many.
 fn list(value: &Value) -> Vec<&Value> {
@@ -123,10 +124,20 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
         let mails = own.iter().any(|one| one["Action"] == "ses:SendEmail");
         assert_eq!(mails, name == "staff", "{name}");
         let files = own.iter().any(|one| one["Action"].to_string().contains("s3:"));
-        assert_eq!(files, matches!(name, "admin" | "write-exports"), "{name}");
-        // What signs links may read, and not write what others fetch.
-        let writes = own.iter().any(|one| list(&one["Action"]).contains(&&json!("s3:PutObject")));
-        assert_eq!(writes, name == "write-exports", "{name}");
+        assert_eq!(files, matches!(name, "admin" | "write-exports" | "check-uploads"), "{name}");
+        let objects = |action: &str| -> BTreeSet<&str> {
+            let with = own.iter().filter(|one| list(&one["Action"]).contains(&&json!(action)));
+            with.flat_map(|one| list(&one["Resource"])).filter_map(|one| one["Fn::Sub"].as_str()).collect()
+        };
+        // Who signs forms writes to quarantine only, and only who looks at uploads publishes.
+        let [exports, quarantine, public] = OBJECTS;
+        let writes = match name {
+            "admin" => [quarantine].into(),
+            "write-exports" => [exports].into(),
+            "check-uploads" => [public].into(),
+            _ => BTreeSet::new(),
+        };
+        assert_eq!(objects("s3:PutObject"), writes, "{name}");
         let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
         assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
         let managed = template.resource(role).get("/ManagedPolicyArns").to_string();

@@ -70,7 +70,7 @@ fn environment(template: &Template, function: Function<'_>, stage: &str) -> Envi
     let queues = template
         .of_type("AWS::SQS::Queue")
         .map(|queue| (queue.id.to_owned(), format!("https://sqs.example/{}", queue.id)));
-    let names = [("Stage", stage), ("ExportsBucket", "exports.example")];
+    let names = [("Stage", stage), ("ExportsBucket", "exports.example"), ("UploadsBucket", "uploads.example")];
     let names = names.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let given = given(stage).into_iter().chain(queues).chain(names).collect();
     let mut variables = template.environment(function, &given);
@@ -135,7 +135,13 @@ fn every_function_starts_on_every_stage() {
                 Sender::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             if name == "admin" {
-                Bucket::from_config(&config, &environment, "TIRADA_EXPORTS_BUCKET")
+                for bucket in ["TIRADA_EXPORTS_BUCKET", "TIRADA_UPLOADS_BUCKET"] {
+                    Bucket::from_config(&config, &environment, bucket)
+                        .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+                }
+            }
+            if name == "check-uploads" {
+                check_uploads::Bucket::from_config(&config, &environment)
                     .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
             if name == "write-exports" {

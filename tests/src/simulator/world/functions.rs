@@ -31,6 +31,7 @@ pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> B
         ("PhonesFile", Phones::of(database).path()),
         ("MailsFile", "/dev/null".to_owned()),
         ("ExportsBucket", "exports".to_owned()),
+        ("UploadsBucket", "uploads".to_owned()),
     ];
     let queues = Queue::ALL.map(|queue| (format!("{}Queue", pascal(queue.name())), sqs.url(queue)));
     parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(queues).collect()
