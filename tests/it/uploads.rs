@@ -125,7 +125,7 @@ async fn what_is_no_image_is_deleted_unseen() {
     let gallery = Gallery::open().await;
     let jpeg = [&b"\xff\xd8\xff\xe0"[..], &[0; 80], b"\xff\xd9"].concat();
     let large = vec![0; 5 * 1_024 * 1_024 + 1];
-    for (bytes, refusal) in [
+    let cases: [(&[u8], &str); 8] = [
         (PAGE, "wrong-kind"),
         (DRAWING, "wrong-kind"),
         (&jpeg, "wrong-kind"),
@@ -134,7 +134,8 @@ async fn what_is_no_image_is_deleted_unseen() {
         (&PNG[..20], "wrong-size"),
         (b"", "wrong-size"),
         (&large, "wrong-size"),
-    ] {
+    ];
+    for (bytes, refusal) in cases {
         let id = id_of(&gallery.begin().await);
         gallery.send(id, bytes).await;
         let shown = gallery.show(id).await;

@@ -3,7 +3,7 @@
 use super::Kind;
 use crate::login::Language;
 
-const ORDERS: [[&str; 12]; 3] = [
+static ORDERS: [[&str; 12]; 3] = [
     [
         "Pedido", "Estado", "Teléfono", "Números", "Números devueltos", "Precio por número (unidad mínima)",
         "Total (unidad mínima)", "Moneda", "Creado (UTC)", "Reserva hasta (UTC)", "Motivo", "Producto",
@@ -18,7 +18,7 @@ const ORDERS: [[&str; 12]; 3] = [
     ],
 ];
 
-const NUMBERS: [[&str; 6]; 3] = [
+static NUMBERS: [[&str; 6]; 3] = [
     ["Número", "Estado", "Pedido", "Teléfono", "Creado (UTC)", "Producto"],
     ["Número", "Estado", "Pedido", "Telefone", "Criado (UTC)", "Produto"],
     ["Number", "State", "Order", "Phone", "Created (UTC)", "Product"],
