@@ -44,7 +44,7 @@ async fn exports_are_written_and_fetched() {
     cloud.until(&buyer, order, "reserved").await;
     let bearer = cloud.hire(Role::Finance).await;
     let path = format!("/v1/admin/products/{}/exports", cloud.product_id());
-    for (format, begins) in [("csv", &b"\xef\xbb\xbf\"N"[..]), ("xlsx", b"PK\x03\x04")] {
+    for (format, begins) in [("csv", &b"\xef\xbb\xbf\"N"[..]), ("xlsx", &b"PK\x03\x04"[..])] {
         let body = json!({ "kind": "numbers", "format": format, "language": "es" });
         let asked = cloud.as_staff(&bearer, &path, Some(&body)).await;
         assert_eq!(asked.status, 202, "{asked:?}");

@@ -6,7 +6,7 @@ use access::StaffAuth;
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, LOCATION};
+use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use domain::exports::{Failure, Format, Kind};
 use domain::limits::DOWNLOAD_LINK_LIVES;
@@ -221,10 +221,8 @@ pub(crate) async fn read(
     Shared(state): Shared<State>,
     auth: StaffAuth,
     PathParams(id): PathParams<Uuid>,
-) -> Result<Response, Problem> {
+) -> Result<Json<StoreExport>, Problem> {
     let staff = auth.may(Action::ReadExport)?;
     let export = store::exports::find(&*state.database.client().await?, staff.tenant_id, id).await?;
-    let shown = StoreExport::with_link(export, &state.exports)?;
-    // The link is good for whoever has it.
-    Ok(([(CACHE_CONTROL, "no-store")], Json(shown)).into_response())
+    Ok(Json(StoreExport::with_link(export, &state.exports)?))
 }

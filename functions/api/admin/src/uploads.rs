@@ -7,7 +7,7 @@ use access::StaffAuth;
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, LOCATION};
+use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use domain::limits::{UPLOAD_BYTES_MAX, UPLOAD_BYTES_MIN};
 use domain::roles::Action;
@@ -146,8 +146,8 @@ pub(crate) async fn begin(
     let made = store::uploads::find(&client, staff.tenant_id, id).await?;
     let made = made.ok_or_else(|| Problem::new(Reason::NotFound))?;
     let replayed = (!is_new).then_some([(IDEMPOTENCY_REPLAYED, "true")]);
-    let headers = [(LOCATION, format!("/v1/admin/uploads/{id}")), (CACHE_CONTROL, "no-store".to_owned())];
-    Ok((StatusCode::CREATED, replayed, headers, Json(state.shown(&made)?)).into_response())
+    let location = [(LOCATION, format!("/v1/admin/uploads/{id}"))];
+    Ok((StatusCode::CREATED, replayed, location, Json(state.shown(&made)?)).into_response())
 }
 
 /// Follow an upload.
@@ -166,10 +166,9 @@ pub(crate) async fn read(
     Shared(state): Shared<State>,
     auth: StaffAuth,
     PathParams(id): PathParams<Uuid>,
-) -> Result<Response, Problem> {
+) -> Result<Json<StoreUpload>, Problem> {
     let staff = auth.may(Action::ReadUpload)?;
     let found = store::uploads::find(&*state.database.client().await?, staff.tenant_id, id).await?;
     let found = found.ok_or_else(|| Problem::new(Reason::NotFound))?;
-    // The form is good for whoever has it.
-    Ok(([(CACHE_CONTROL, "no-store")], Json(state.shown(&found)?)).into_response())
+    Ok(Json(state.shown(&found)?))
 }
