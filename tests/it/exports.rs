@@ -64,8 +64,9 @@ impl Archive {
     async fn buyer(&self) -> Uuid {
         let sql = "insert into buyers (id, tenant_id, phone) values ($1, $2, $3)
             on conflict on constraint buyers_phone_unique do update set phone = excluded.phone returning id";
-        let row = self.office.database.owner().query_one(sql, &[&Uuid::now_v7(), &self.office.tenant_id, &PHONE]);
-        row.await.unwrap().get(0)
+        let id = Uuid::now_v7();
+        let owner = self.office.database.owner();
+        owner.query_one(sql, &[&id, &self.office.tenant_id, &PHONE]).await.unwrap().get(0)
     }
 
     fn path(&self) -> String {
@@ -121,6 +122,11 @@ impl Archive {
         self.work().await;
         self.file(id).await
     }
+}
+
+/// Whoever fetches files.
+fn browser() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 /// The lines of a CSV file as they stand there, without the mark at its beginning.

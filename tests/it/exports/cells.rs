@@ -36,8 +36,8 @@ async fn orders_are_written_with_their_phones_and_zeros() {
     assert_eq!((lines[0][0].as_str(), lines[0][2].as_str(), lines.len()), ("Pedido", "Telefone", 2));
     let order = tests::look::order(&archive.office.database, id).await;
     let line: Vec<&str> = lines[1].iter().map(String::as_str).collect();
-    let phone = format!("'{PHONE}");
-    assert_eq!(line[..8], [&id.to_string(), "reserved", &phone, "000007 000042", "", "250", "500", "EUR"]);
+    let (code, phone) = (id.to_string(), format!("'{PHONE}"));
+    assert_eq!(line[..8], [code.as_str(), "reserved", &phone, "000007 000042", "", "250", "500", "EUR"]);
     let created = order.created_at.replace_nanosecond(0).unwrap();
     assert_eq!(line[8], created.format(&time::format_description::well_known::Rfc3339).unwrap());
     assert_eq!((line[10], line[11]), ("", "A raffle"));

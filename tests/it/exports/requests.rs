@@ -6,13 +6,14 @@ use tests::http::is;
 use tests::look::{change, count};
 use uuid::Uuid;
 
-use super::Archive;
+use super::{Archive, browser};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_is_asked_for_once_per_key_and_recorded() {
     let archive = Archive::open().await;
     let body = json!({ "kind": "orders", "format": "csv", "language": "es" });
-    let ask = async |key: &str, body: &Value| archive.member.send_under(&archive.api, key, "POST", &archive.path(), body).await;
+    let path = archive.path();
+    let ask = async |key: &str, body: &Value| archive.member.send_under(&archive.api, key, "POST", &path, body).await;
     let first = ask("a", &body).await;
     let again = ask("a", &body).await;
     assert_eq!((first.status, first.is_replay(), again.status, again.is_replay()), (202, false, 202, true));
@@ -46,10 +47,10 @@ async fn a_file_is_fetched_by_a_link_while_it_is_kept() {
     assert_eq!(answer.header("cache-control"), "no-store");
     let link = answer.json()["download"].as_str().unwrap().to_owned();
     assert!(link.contains("X-Amz-Expires=300"), "{link}");
-    let fetched = reqwest::get(&link).await.unwrap();
+    let fetched = browser().get(&link).send().await.unwrap();
     assert_eq!(fetched.status().as_u16(), 200);
     assert_eq!(fetched.bytes().await.unwrap(), file.bytes);
-    let unsigned = reqwest::get(link.split('?').next().unwrap()).await.unwrap();
+    let unsigned = browser().get(link.split('?').next().unwrap()).send().await.unwrap();
     assert_eq!(unsigned.status().as_u16(), 403);
     let listed = archive.member.get(&archive.api, "/v1/admin/exports").await.json();
     assert_eq!((&listed["exports"][0]["id"], &listed["exports"][0]["download"]), (&json!(id), &json!(null)));

@@ -8,7 +8,7 @@ use tests::http::BUCKET;
 use tests::look::{change, count};
 use uuid::Uuid;
 
-use super::{Archive, lines};
+use super::{Archive, browser, lines};
 
 /// So small that a page is more than a part.
 const SMALL: usize = 100;
@@ -81,14 +81,14 @@ async fn what_was_saved_is_not_written_again() {
 /// Begins an upload past the worker.
 async fn begun(archive: &Archive, claimed: &Claimed) -> String {
     let url = format!("{}/{BUCKET}/{}?uploads", archive.bucket.endpoint(), claimed.key());
-    let text = reqwest::Client::new().post(url).body("").send().await.unwrap().text().await.unwrap();
+    let text = browser().post(url).body("").send().await.unwrap().text().await.unwrap();
     text.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_owned()
 }
 
 /// Puts the first part past the worker; its ETag.
 async fn put(archive: &Archive, claimed: &Claimed, upload_id: &str, text: &str) -> String {
     let url = format!("{}/{BUCKET}/{}?partNumber=1&uploadId={upload_id}", archive.bucket.endpoint(), claimed.key());
-    let answer = reqwest::Client::new().put(url).body(text.to_owned()).send().await.unwrap();
+    let answer = browser().put(url).body(text.to_owned()).send().await.unwrap();
     answer.headers()["etag"].to_str().unwrap().to_owned()
 }
 

@@ -135,8 +135,8 @@ pub(crate) struct StoreExports {
 /// Take a product's orders or numbers away as a file.
 ///
 /// It is begun within a minute. Each page of it is as it was when it was written; phones and numbers are text. In a CSV
-/// file an apostrophe stands in front of texts that a spreadsheet could take for a formula, and of those that begin with
-/// one: take one off.
+/// file an apostrophe stands in front of texts that a spreadsheet could take for a formula, and of those that begin
+/// with one: take one off.
 #[utoipa::path(
     post, path = "/v1/admin/products/{product}/exports", tag = "admin", operation_id = "export_product",
     params(("product" = Uuid, Path, description = "The product"),

@@ -1,8 +1,8 @@
 //! Looks at what was uploaded, before anybody else can: an image of the kind that was named is published, all else is
 //! deleted.
 //!
-//! The bucket tells of every object that is made, several times perhaps, and late; what it does not tell, the reconciler
-//! does. What was decided stays decided: later bytes under the same key are deleted unread.
+//! The bucket tells of every object that is made, several times perhaps, and late; what it does not tell, the
+//! reconciler does. What was decided stays decided: later bytes under the same key are deleted unread.
 
 mod bucket;
 

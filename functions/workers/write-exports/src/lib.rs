@@ -1,8 +1,8 @@
 //! Writes exports: reads rows by key, a page at a time, and uploads them in parts.
 //!
 //! A message says only which export; its row says what is left. A CSV file goes on after its last part whoever died
-//! meanwhile. A workbook is an archive whose parts cannot be told apart, so it is written in one go, bounded so that one
-//! invocation is enough; only its upload goes part by part.
+//! meanwhile. A workbook is an archive whose parts cannot be told apart, so it is written in one go, bounded so that
+//! one invocation is enough; only its upload goes part by part.
 
 mod bucket;
 mod csv;

@@ -1,5 +1,5 @@
-//! Workbooks. Written row by row into a file of this environment, zipped into another, uploaded from there: memory holds
-//! a page and a part.
+//! Workbooks. Written row by row into a file of this environment, zipped into another, uploaded from there: memory
+//! holds a page and a part.
 //!
 //! Cells are text and say so, beginning with whatever they like; they keep the mark that they are text when a person
 //! edits them. Amounts and moments are numbers.

@@ -57,7 +57,10 @@ impl Cell {
 
 /// Whether a spreadsheet could take a text for something to compute, whatever cannot be seen stands in front.
 fn is_active(text: &str) -> bool {
-    let blank = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let unseen = |c| {
+        matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    let blank = |c: char| c.is_whitespace() || c.is_control() || unseen(c);
     // A tab or a line's end in front has moved formulas into the next cell before.
     text.starts_with(['\t', '\r', '\n', '\''])
         || text.trim_start_matches(blank).starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
@@ -105,7 +108,8 @@ mod tests {
     fn a_line_is_quoted_and_keeps_zeros() {
         let at = OffsetDateTime::UNIX_EPOCH + time::Duration::milliseconds(1_500);
         let text = |text: &str| Cell::Text(text.to_owned());
-        let cells = [text("000042"), text("+34600000001"), text("a \"b\"\nc"), Cell::Whole(-7), Cell::Moment(at), Cell::Empty];
+        let words = ["000042", "+34600000001", "a \"b\"\nc"].map(text);
+        let cells = [&words[..], &[Cell::Whole(-7), Cell::Moment(at), Cell::Empty]].concat();
         let mut line = String::new();
         csv_line(&mut line, &cells);
         assert_eq!(
