@@ -57,7 +57,7 @@ impl Cell {
 
 /// Whether a spreadsheet could take a text for something to compute, whatever cannot be seen stands in front.
 fn is_active(text: &str) -> bool {
-    let unseen = |c| {
+    let unseen = |c: char| {
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
     let blank = |c: char| c.is_whitespace() || c.is_control() || unseen(c);
