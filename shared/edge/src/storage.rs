@@ -39,7 +39,7 @@ impl Bucket {
         Ok(Self {
             name: environment.required(variable)?,
             region: config.region.clone().ok_or_else(|| ConfigError::Missing("AWS_REGION".into()))?,
-            endpoint_url: config.endpoint_url.clone(),
+            endpoint_url: config.bucket_endpoint_url(environment),
             credentials: crate::iam::credentials(environment)?,
         })
     }

@@ -60,7 +60,7 @@ impl Bucket {
             client: OnceLock::new(),
             name: environment.required("TIRADA_UPLOADS_BUCKET")?,
             region: config.region.clone().ok_or_else(|| ConfigError::Missing("AWS_REGION".into()))?,
-            endpoint_url: config.endpoint_url.clone(),
+            endpoint_url: config.bucket_endpoint_url(environment),
             credentials: edge::iam::credentials(environment)?,
         })
     }
