@@ -205,6 +205,8 @@ fn keys_and_the_sandbox_are_only_where_they_may_be() {
 #[test]
 fn each_function_knows_its_own_timeout() {
     let template = application();
+    let exports = Duration::from_secs(template.function("write-exports").0.number("/Timeout"));
+    assert!(exports - limits::DEADLINE_MARGIN > limits::EXPORT_TIME, "or no export would ever begin");
     for function in template.functions() {
         let millis = function.variables()["TIRADA_FUNCTION_TIMEOUT_MS"].as_str().unwrap();
         assert_eq!(millis, (function.0.number("/Timeout") * 1_000).to_string(), "{}", function.name());

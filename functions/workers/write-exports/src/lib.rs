@@ -14,7 +14,7 @@ use std::sync::Arc;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use domain::Result;
 use domain::exports::{Failure, Format};
-use domain::limits::{EXPORT_PART_BYTES, EXPORT_PART_TIME};
+use domain::limits::{EXPORT_PART_BYTES, EXPORT_TIME};
 use domain::messages::{ExportMessage, Queue};
 use edge::Deadline;
 use edge::metrics::{self, Dimension, Metric, Unit};
@@ -78,7 +78,7 @@ pub async fn handle(
 async fn serve(state: &State, records: Vec<Record<ExportMessage>>, deadline: Deadline) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(records.len());
     for record in records {
-        if deadline.left() < EXPORT_PART_TIME {
+        if deadline.left() < EXPORT_TIME {
             outcomes.push(Outcome::RETRY);
             continue;
         }

@@ -24,6 +24,10 @@ pub const EXPORT_CLAIM: Duration = Duration::from_secs(120);
 /// What must be left of an invocation to begin another part.
 pub const EXPORT_PART_TIME: Duration = Duration::from_secs(60);
 
+/// What must be left of an invocation to begin with an export: nearly all of it, or a workbook that would fit has too
+/// little time because others came first.
+pub const EXPORT_TIME: Duration = Duration::from_secs(240);
+
 /// Tries of an export without one more part between them: with the workers' backoff they outlast four minutes.
 pub const EXPORT_TRIES_MAX: i16 = 20;
 
