@@ -1,4 +1,5 @@
-"""Other people's code as judges of ours: the gateways' own libraries, and localstripe as Stripe."""
+"""Other people's code as judges of ours: the gateways' own libraries, localstripe as Stripe, and
+openpyxl as whoever opens our workbooks."""
 
 from __future__ import annotations
 

@@ -288,7 +288,8 @@ pub(crate) struct Numbers(pub(crate) Vec<RangeInclusive<i32>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArgs {
-    /// The queue: reserve-numbers, release-numbers, settle-payment, send-login-code or send-notice
+    /// The queue: reserve-numbers, release-numbers, settle-payment, send-login-code, send-notice, write-exports or
+    /// check-uploads
     #[arg(value_parser = queue)]
     pub(crate) queue: Queue,
     /// Messages at most

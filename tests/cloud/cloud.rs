@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use domain::roles::Role;
+use edge::auth::StaffClaim;
 use serde_json::{Value, json};
 use store::catalog::Product;
 use tests::auditor::{Expect, findings_in};
@@ -126,6 +128,49 @@ impl Cloud {
             None => request,
         };
         self.send(request).await
+    }
+
+    /// Somebody of the store's staff who has just proved who they are; their token.
+    pub(crate) async fn hire(&self, role: Role) -> String {
+        let (staff_id, session_id) = (Uuid::now_v7(), Uuid::now_v7());
+        let email = format!("{}@example.org", staff_id.simple());
+        let sql = "insert into staff (id, tenant_id, email, role, joined_at, totp)
+            values ($1, $2, $3, $4, now(), decode(repeat('00', 32), 'hex'))";
+        self.client.execute(sql, &[&staff_id, &self.tenant, &email, &role.word()]).await.unwrap();
+        let sql = "insert into staff_sessions (id, tenant_id, staff_id, device_id, expires_at, fresh_until)
+            values ($1, $2, $3, $1, now() + interval '1 hour', now() + interval '10 minutes')";
+        self.client.execute(sql, &[&session_id, &self.tenant, &staff_id]).await.unwrap();
+        let (issuer, hour) = (variable("TIRADA_TOKEN_ISSUER"), Duration::from_secs(3_600));
+        let claim = StaffClaim { staff_id, tenant_id: self.tenant, session_id };
+        edge::auth::development::sign_staff(claim, &issuer, hour).unwrap()
+    }
+
+    /// Posts as staff, under a key of its own, or reads without a body.
+    pub(crate) async fn as_staff(&self, bearer: &str, path: &str, body: Option<&Value>) -> Answer {
+        let url = format!("{}{path}", self.api);
+        let request = match body {
+            Some(body) => self.http.post(url).header("idempotency-key", Uuid::now_v7().to_string()).json(body),
+            None => self.http.get(url),
+        };
+        self.send(request.bearer_auth(bearer)).await
+    }
+
+    /// Fetches an address, as somebody without any token.
+    pub(crate) async fn fetch(&self, url: &str) -> Answer {
+        self.send(self.http.get(url)).await
+    }
+
+    /// Sends a form with a file, as a browser does; the status.
+    pub(crate) async fn send_form(&self, url: &str, fields: &[(String, String)], file: &[u8]) -> u16 {
+        let mut body = Vec::new();
+        for (name, value) in fields {
+            let part = format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+            body.extend(part.into_bytes());
+        }
+        let head = "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"picture.png\"\r\n\r\n";
+        body.extend([head.as_bytes(), file, b"\r\n--edge--\r\n"].concat());
+        let request = self.http.post(url).header("content-type", "multipart/form-data; boundary=edge");
+        self.send(request.body(body)).await.status
     }
 
     pub(crate) async fn place(&self, buyer: &Buyer, key: &str, body: &Value) -> Answer {

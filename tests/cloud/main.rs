@@ -5,6 +5,7 @@
 
 mod cloud;
 mod dead_letters;
+mod files;
 mod jobs;
 mod login;
 mod operator;

@@ -5,6 +5,7 @@
 mod admin;
 mod auditor;
 mod events;
+mod exports;
 mod http;
 mod login;
 mod migrations;
@@ -20,3 +21,4 @@ mod roles;
 mod staff;
 mod template;
 mod tidy;
+mod uploads;

@@ -87,7 +87,9 @@ impl World {
             .replace("{product}", &target.product.to_string())
             .replace("{order}", &target.order.to_string())
             .replace("{member}", &target.member.to_string())
-            .replace("{session}", &target.session.to_string());
+            .replace("{session}", &target.session.to_string())
+            .replace("{export}", &target.export.to_string())
+            .replace("{upload}", &target.upload.to_string());
         assert!(!path.contains('{'), "{path} names what no target has");
         let mut request = ask(&route.method, &path)
             .header(CONTENT_TYPE, "application/json")
@@ -110,6 +112,8 @@ struct Target {
     order: Uuid,
     member: Uuid,
     session: Uuid,
+    export: Uuid,
+    upload: Uuid,
     one_time_password: String,
 }
 
@@ -124,12 +128,21 @@ impl Target {
         let sql = "insert into staff_sessions (id, tenant_id, staff_id, device_id, expires_at, fresh_until)
             values ($1, $2, $3, $1, now() + interval '1 hour', now())";
         owner.execute(sql, &[&session, &caller.tenant_id, &caller.id]).await.unwrap();
+        let export = Uuid::now_v7();
+        let sql = "insert into exports (id, tenant_id, product_id, staff_id, kind, format, language, state, finished_at,
+                expires_at)
+            values ($1, $2, $3, $4, 'orders', 'csv', 'en', 'ready', now(), now() + interval '1 hour')";
+        owner.execute(sql, &[&export, &tenant_id, &product.described.id, &member.id]).await.unwrap();
+        let upload = Uuid::now_v7();
+        let sql = "insert into uploads (id, tenant_id, staff_id, media_type, expires_at, look_at)
+            values ($1, $2, $3, 'image/png', now() + interval '5 minutes', now() + interval '6 minutes')";
+        owner.execute(sql, &[&upload, &tenant_id, &member.id]).await.unwrap();
         let one_time_password = caller.secret.password(now());
-        Self { product: product.described.id, order, member: member.id, session, one_time_password }
+        Self { product: product.described.id, order, member: member.id, session, export, upload, one_time_password }
     }
 
-    fn ids(&self) -> [String; 4] {
-        [self.product, self.order, self.member, self.session].map(|id| id.to_string())
+    fn ids(&self) -> [String; 6] {
+        [self.product, self.order, self.member, self.session, self.export, self.upload].map(|id| id.to_string())
     }
 
     fn body(&self, action: Action) -> Value {
@@ -151,6 +164,8 @@ impl Target {
             Action::SetReserving => json!({ "reserving": "halted", "reason": reason }),
             Action::BlockNumbers | Action::UnblockNumbers => json!({ "numbers": [1], "reason": reason }),
             Action::SearchOrders => json!({ "code": self.order }),
+            Action::ExportProduct => json!({ "kind": "numbers", "format": "csv", "language": "es" }),
+            Action::BeginUpload => json!({ "media_type": "image/webp" }),
             Action::ExtendHold => json!({ "seconds": 60, "reason": reason }),
             Action::CloseProduct | Action::ReleaseOrder | Action::RefundOrder => json!({ "reason": reason }),
             _ => json!({}),

@@ -1,5 +1,5 @@
 //! Other people's code judges ours: the gateways' own libraries our signatures and we theirs, localstripe our Stripe
-//! adapter. `python3 -m local oracles` starts what is needed; without it these tests fail, and no other test run
+//! adapter, openpyxl our workbooks. `python3 -m local oracles` starts what is needed; without it these tests fail, and no other test run
 //! includes them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
@@ -8,6 +8,7 @@ mod handler;
 mod localstripe;
 mod mercado_pago;
 mod sdk;
+mod sheets;
 mod stripe;
 
 /// Webhook secrets that tests sign with: the store's, the one that it is replacing, and another store's.

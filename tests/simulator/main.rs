@@ -12,6 +12,7 @@ mod connections;
 mod crowd;
 mod deploy;
 mod expiry;
+mod exports;
 mod intake;
 mod locks;
 mod login;

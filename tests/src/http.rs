@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_credential_types::Credentials;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
@@ -13,6 +14,7 @@ use edge::Stage;
 use edge::auth::{TokenKeys, development};
 use edge::http::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 use edge::queue::MessageQueue;
+use edge::storage::Bucket;
 use serde_json::Value;
 use store::Database;
 use tower::ServiceExt;
@@ -54,7 +56,25 @@ pub fn staff(database: Database, keys: staff::Keys, post: staff::Post) -> Api {
 /// An environment of `admin`.
 #[must_use]
 pub fn admin(database: Database) -> Api {
-    Api(edge::http::service(admin::router(admin::State::new(database, keys()))))
+    // Links to nowhere: who fetches files has a bucket of their own.
+    admin_with(database, "http://127.0.0.1:9")
+}
+
+/// As [`admin`], with files at an address.
+#[must_use]
+pub fn admin_with(database: Database, endpoint_url: &str) -> Api {
+    let bucket = |name| Bucket::new(name, "us-east-1", Some(endpoint_url.to_owned()), storage_keys());
+    let state = admin::State::new(database, keys(), bucket(BUCKET), bucket(BUCKET));
+    Api(edge::http::service(admin::router(state)))
+}
+
+/// The bucket of these tests, for files of all kinds.
+pub const BUCKET: &str = "files";
+
+/// What links are signed with.
+#[must_use]
+pub fn storage_keys() -> Credentials {
+    Credentials::new("test", "test", None, None, "tests")
 }
 
 /// An environment of `payment-webhook`.

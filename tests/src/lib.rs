@@ -7,6 +7,7 @@
 #![allow(clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
 
 pub mod auditor;
+pub mod bucket;
 pub mod chain;
 pub mod database;
 pub mod files;

@@ -5,6 +5,7 @@
 
 pub mod catalog;
 pub mod errors;
+pub mod exports;
 pub mod limits;
 pub mod login;
 pub mod messages;
@@ -15,5 +16,6 @@ pub mod payments;
 pub mod roles;
 pub mod schedule;
 pub mod staff;
+pub mod uploads;
 
 pub use errors::{Error, Reason, Result};

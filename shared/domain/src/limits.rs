@@ -1,8 +1,11 @@
 //! Every bound of the system, each with its reason. Nothing that can grow is without a line here.
 
+mod files;
+
 use std::time::Duration;
 
 use crate::login::Share;
+pub use files::*;
 
 /// Largest product, in numbers. Ten million numbers are 1,221 chunks, about 1.3 MB of bitmap.
 pub const NUMBERS_PER_PRODUCT_MAX: i32 = 10_000_000;

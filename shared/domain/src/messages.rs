@@ -20,12 +20,23 @@ pub enum Queue {
     SendLoginCode,
     /// Notices about orders to send.
     SendNotice,
+    /// Exports to write.
+    WriteExports,
+    /// Uploads to look at.
+    CheckUploads,
 }
 
 impl Queue {
     /// Every queue.
-    pub const ALL: [Self; 5] =
-        [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment, Self::SendLoginCode, Self::SendNotice];
+    pub const ALL: [Self; 7] = [
+        Self::ReserveNumbers,
+        Self::ReleaseNumbers,
+        Self::SettlePayment,
+        Self::SendLoginCode,
+        Self::SendNotice,
+        Self::WriteExports,
+        Self::CheckUploads,
+    ];
 
     /// Those whose messages can be about an order: what the outbox owes goes to these.
     pub const OF_ORDERS: [Self; 3] = [Self::ReserveNumbers, Self::ReleaseNumbers, Self::SettlePayment];
@@ -39,6 +50,8 @@ impl Queue {
             Self::SettlePayment => "settle-payment",
             Self::SendLoginCode => "send-login-code",
             Self::SendNotice => "send-notice",
+            Self::WriteExports => "write-exports",
+            Self::CheckUploads => "check-uploads",
         }
     }
 
@@ -185,6 +198,100 @@ impl Message for NoticeMessage {
     }
 }
 
+/// A message about an export to write. It carries nothing of it: its row says what there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportMessage {
+    /// Version of the shape.
+    pub v: u32,
+    /// The store, also the message group for fair queueing.
+    pub tenant_id: Uuid,
+    /// The export.
+    pub export_id: Uuid,
+}
+
+impl ExportMessage {
+    /// A message of the current version.
+    #[must_use]
+    pub const fn new(tenant_id: Uuid, export_id: Uuid) -> Self {
+        Self { v: VERSION, tenant_id, export_id }
+    }
+}
+
+impl Message for ExportMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        check_version(body)?;
+        Ok(serde_json::from_str(body)?)
+    }
+}
+
+/// A message about an upload whose bytes nobody has told us about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadMessage {
+    /// Version of the shape.
+    pub v: u32,
+    /// The store, also the message group for fair queueing.
+    pub tenant_id: Uuid,
+    /// The upload.
+    pub upload_id: Uuid,
+}
+
+impl UploadMessage {
+    /// A message of the current version.
+    #[must_use]
+    pub const fn new(tenant_id: Uuid, upload_id: Uuid) -> Self {
+        Self { v: VERSION, tenant_id, upload_id }
+    }
+}
+
+/// What the queue of `check-uploads` carries: what the bucket tells us, and what we owe ourselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckMessage {
+    /// Objects that were made, by their keys as they are in the bucket.
+    Made(Vec<String>),
+    /// An upload to look at.
+    Upload(UploadMessage),
+}
+
+impl Message for CheckMessage {
+    fn parse(body: &str) -> Result<Self, MessageError> {
+        // The bucket's form is Amazon's: it has no version of ours.
+        #[derive(Deserialize)]
+        struct Notice {
+            #[serde(rename = "Event")]
+            event: Option<serde::de::IgnoredAny>,
+            #[serde(rename = "Records")]
+            records: Option<Vec<Entry>>,
+        }
+        #[derive(Deserialize)]
+        struct Entry {
+            s3: About,
+        }
+        #[derive(Deserialize)]
+        struct About {
+            object: Object,
+        }
+        #[derive(Deserialize)]
+        struct Object {
+            key: String,
+        }
+        let told: Notice = serde_json::from_str(body)?;
+        if let Some(records) = told.records {
+            return Ok(Self::Made(records.into_iter().map(|record| plain(&record.s3.object.key)).collect()));
+        }
+        if told.event.is_some() {
+            // What a bucket sends when it is told to send.
+            return Ok(Self::Made(Vec::new()));
+        }
+        check_version(body)?;
+        Ok(Self::Upload(serde_json::from_str(body)?))
+    }
+}
+
+/// A key as events have it, without what forms do to it. Ours have no other characters than these.
+fn plain(key: &str) -> String {
+    key.replace("%2F", "/").replace("%2f", "/")
+}
+
 /// What the queue of `settle-payment` carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleMessage {
@@ -238,6 +345,20 @@ mod tests {
         let body = serde_json::to_string(&event).unwrap();
         assert_eq!(SettleMessage::parse(&body).unwrap(), SettleMessage::Event(event));
         assert!(SettleMessage::parse(&body.replace("stripe", "unheard-of")).is_err());
+    }
+
+    #[test]
+    fn a_checking_message_is_the_buckets_or_ours() {
+        let ours = UploadMessage::new(Uuid::from_u128(3), Uuid::from_u128(4));
+        let body = serde_json::to_string(&ours).unwrap();
+        assert_eq!(CheckMessage::parse(&body).unwrap(), CheckMessage::Upload(ours));
+        let told = r#"{"Records":[{"eventVersion":"2.1","s3":{"bucket":{"name":"b"},"object":{"key":"a%2Fb/c","size":7}}}]}"#;
+        assert_eq!(CheckMessage::parse(told).unwrap(), CheckMessage::Made(vec!["a/b/c".into()]));
+        let test = r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"b"}"#;
+        assert_eq!(CheckMessage::parse(test).unwrap(), CheckMessage::Made(Vec::new()));
+        for bad in ["", "{}", "[]", r#"{"Records":[{}]}"#, &body.replace("\"v\":1", "\"v\":9")] {
+            assert!(CheckMessage::parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -161,6 +161,18 @@ actions! {
     /// Give money back.
     RefundOrder = "refund_order", [Owner, Finance], Fresh;
 
+    /// Upload an image.
+    BeginUpload = "begin_upload", [Owner, Operator], Session;
+    /// Follow an upload.
+    ReadUpload = "read_upload", [Owner, Operator], Session;
+
+    /// Take a product's orders or numbers away as a file.
+    ExportProduct = "export_product", [Owner, Finance], Fresh;
+    /// Follow an export, and fetch its file.
+    ReadExport = "read_export", [Owner, Finance], Session;
+    /// List the store's exports.
+    ListExports = "list_exports", [Owner, Finance], Session;
+
     /// Read who did what.
     ReadAuditLog = "read_audit_log", [Owner, Finance], Session;
 }
@@ -205,7 +217,13 @@ mod tests {
 
     #[test]
     fn money_and_kill_switches_want_a_fresh_proof() {
-        for action in [Action::RefundOrder, Action::SetReserving, Action::SetStoreIntake, Action::InviteStaff] {
+        for action in [
+            Action::RefundOrder,
+            Action::SetReserving,
+            Action::SetStoreIntake,
+            Action::InviteStaff,
+            Action::ExportProduct,
+        ] {
             assert!(action.wants_fresh(), "{}", action.word());
         }
         assert!(!Action::RenewStaffSession.wants_fresh(), "or nobody could ever");

@@ -185,6 +185,12 @@ impl Config {
         LoginKeys::from_json(&environment.required("TIRADA_LOGIN_KEYS")?, self.stage)
     }
 
+    /// Where buckets are, if not at AWS: a place of their own, or where everything else is.
+    #[must_use]
+    pub fn bucket_endpoint_url(&self, environment: &Environment) -> Option<String> {
+        environment.optional("AWS_ENDPOINT_URL_S3").or_else(|| self.endpoint_url.clone())
+    }
+
     fn issuer(&self) -> Result<&str, ConfigError> {
         self.token_issuer.as_deref().ok_or_else(|| ConfigError::Missing("TIRADA_TOKEN_ISSUER".to_owned()))
     }

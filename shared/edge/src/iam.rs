@@ -94,7 +94,7 @@ pub fn database_token(
 }
 
 /// Percent-encodes everything but RFC 3986's unreserved characters.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

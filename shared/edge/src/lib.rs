@@ -21,6 +21,7 @@ pub mod queue;
 pub mod random;
 pub mod sealing;
 pub mod sqs;
+pub mod storage;
 pub mod telemetry;
 pub mod totp;
 

@@ -5,7 +5,7 @@ mod client;
 use std::time::Duration;
 
 use domain::Result;
-use domain::messages::{EventMessage, LoginCodeMessage, NoticeMessage, OrderMessage, Queue};
+use domain::messages::{EventMessage, ExportMessage, LoginCodeMessage, NoticeMessage, OrderMessage, Queue, UploadMessage};
 use futures::future::BoxFuture;
 
 pub use client::SqsQueue;
@@ -43,6 +43,22 @@ impl From<&LoginCodeMessage> for Outgoing {
 
 impl From<&NoticeMessage> for Outgoing {
     fn from(message: &NoticeMessage) -> Self {
+        // A struct of plain fields has a JSON form.
+        let body = serde_json::to_string(message).unwrap_or_default();
+        Self { body, group: message.tenant_id.to_string() }
+    }
+}
+
+impl From<&ExportMessage> for Outgoing {
+    fn from(message: &ExportMessage) -> Self {
+        // A struct of plain fields has a JSON form.
+        let body = serde_json::to_string(message).unwrap_or_default();
+        Self { body, group: message.tenant_id.to_string() }
+    }
+}
+
+impl From<&UploadMessage> for Outgoing {
+    fn from(message: &UploadMessage) -> Self {
         // A struct of plain fields has a JSON form.
         let body = serde_json::to_string(message).unwrap_or_default();
         Self { body, group: message.tenant_id.to_string() }

@@ -29,10 +29,15 @@ pub enum Subject {
     Staff,
     /// A session of staff.
     Session,
+    /// An export.
+    Export,
+    /// An upload.
+    Upload,
 }
 
 impl Subject {
-    const ALL: [Self; 5] = [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session];
+    const ALL: [Self; 7] =
+        [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export, Self::Upload];
 
     /// The word used in the database and in JSON.
     #[must_use]
@@ -43,6 +48,8 @@ impl Subject {
             Self::Order => "order",
             Self::Staff => "staff",
             Self::Session => "session",
+            Self::Export => "export",
+            Self::Upload => "upload",
         }
     }
 

@@ -10,6 +10,7 @@ pub mod acts;
 pub mod audit;
 pub mod catalog;
 mod errors;
+pub mod exports;
 pub mod findings;
 pub mod health;
 pub mod idempotency;
@@ -26,6 +27,7 @@ pub mod prune;
 mod rows;
 pub mod staff;
 pub mod switches;
+pub mod uploads;
 
 pub use errors::{constraint_of, from_postgres};
 pub use pool::{Client, Database, PasswordSource, Settings, Tls, connect};

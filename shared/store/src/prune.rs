@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use domain::Result;
 use domain::limits::{
-    FINDINGS_KEPT, IDEMPOTENCY_KEYS_KEPT, INBOX_KEPT, LOGIN_CODES_KEPT, NOTICES_KEPT, ROWS_PER_PRUNE_MAX, SESSIONS_KEPT,
+    EXPORT_ROWS_KEPT, FINDINGS_KEPT, IDEMPOTENCY_KEYS_KEPT, INBOX_KEPT, LOGIN_CODES_KEPT, NOTICES_KEPT, ROWS_PER_PRUNE_MAX,
+    SESSIONS_KEPT, UPLOAD_ROWS_KEPT,
 };
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -13,7 +14,8 @@ use crate::errors::from_postgres;
 use crate::types::{FLOAT8, INT8};
 
 /// Deletes answers kept under idempotency keys, resolved findings, processed events, old asking sessions, links,
-/// sessions and notices, and pots that are full again; returns how many rows. A remainder is left to the next pass.
+/// sessions, notices, exports and uploads, and pots that are full again; returns how many rows. A remainder is left to
+/// the next pass.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -34,6 +36,11 @@ pub async fn prune(client: &Client) -> Result<u64> {
         select id from staff_sessions where expires_at < now() - make_interval(secs => $1) order by expires_at limit $2))";
     let notices = "delete from notices where ctid = any(array(
         select ctid from notices where created_at < now() - make_interval(secs => $1) order by created_at limit $2))";
+    let exports = "delete from exports where id = any(array(
+        select id from exports where finished_at < now() - make_interval(secs => $1) order by finished_at limit $2))";
+    let uploads = "delete from uploads where id = any(array(
+        select id from uploads where state in ('rejected', 'expired') and finished_at < now() - make_interval(secs => $1)
+        order by finished_at limit $2))";
     // One that somebody takes from meanwhile is not full any more, and stays.
     let pots = "delete from login_limits where full_until < now() - make_interval(secs => $1) and subject = any(array(
         select subject from login_limits where full_until < now() - make_interval(secs => $1) limit $2))";
@@ -47,6 +54,8 @@ pub async fn prune(client: &Client) -> Result<u64> {
         (staff_links, SESSIONS_KEPT),
         (staff_sessions, SESSIONS_KEPT),
         (notices, NOTICES_KEPT),
+        (exports, EXPORT_ROWS_KEPT),
+        (uploads, UPLOAD_ROWS_KEPT),
         (pots, Duration::ZERO),
     ] {
         let params: [(&(dyn ToSql + Sync), _); 2] = [(&kept.as_secs_f64(), FLOAT8), (&ROWS_PER_PRUNE_MAX, INT8)];

@@ -5,19 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use domain::messages::{LoginCodeMessage, Message, NoticeMessage, OrderMessage, Queue, SettleMessage};
+use domain::messages::{
+    CheckMessage, ExportMessage, LoginCodeMessage, Message, NoticeMessage, OrderMessage, Queue, SettleMessage,
+};
 use domain::orders::State;
 use domain::payments::Gateway;
+use domain::roles::Role;
+use domain::uploads::{from_quarantine_key, quarantine_key};
 use edge::Deadline;
 use edge::queue::{Delay, MessageQueue, Outgoing};
 use futures::future::BoxFuture;
 use store::payments::{Event, Received, receive};
+use tests::bucket::FakeBucket;
 use tests::gateway::FakeGateway;
 use tests::http::{self, Buyer};
 use tests::login::{Phones, keys};
 use tests::notices::{Told, log_in};
-use tests::{TestDatabase, look};
-use uuid::Uuid;
+use tests::{TestDatabase, look, staff};
+use uuid::{Uuid, uuid};
 
 use super::{BUYER, ORDERS, TENANT, as_named, event, gateway, names};
 
@@ -69,6 +74,24 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
             reserve_numbers::handle(&reserve_numbers::State::new(app, Arc::new(Nowhere)), event, deadline)
                 .await
                 .unwrap()
+        }
+        Queue::WriteExports => {
+            let bucket = FakeBucket::start().await;
+            let state = write_exports::State::new(app, bucket.writer(), Arc::new(Nowhere));
+            let deadline = Deadline::after(Duration::from_secs(290));
+            let response = write_exports::handle(&state, event, deadline).await.unwrap();
+            assert_eq!(bucket.files().len(), 2, "both exports have a file");
+            response
+        }
+        Queue::CheckUploads => {
+            let bucket = FakeBucket::start().await;
+            for id in UPLOADS {
+                bucket.send(&quarantine_key(TENANT, id), b"no image, but as long as one would have to be at the very least", "image/png");
+            }
+            let state = check_uploads::State::new(app, bucket.looker(), Arc::new(Nowhere));
+            let response = check_uploads::handle(&state, event, Deadline::after(Duration::from_secs(52))).await.unwrap();
+            assert!(bucket.files().keys().all(|key| key.starts_with("quarantine/")), "nothing was published");
+            response
         }
         Queue::SendLoginCode => {
             let phones = Phones::default();
@@ -198,6 +221,67 @@ async fn files_about_notices_are_served_and_only_the_bad_records_reported() {
             let sent = format!("select count(*) from notices where order_id = '{order_id}' and outcome = 'sent'");
             assert_eq!(look::count(&database, &sent).await, 1, "{name}: {order_id}");
         }
+        database.finish_under_way().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_about_exports_are_served_and_only_the_bad_records_reported() {
+    for name in names("sqs-write-exports") {
+        let (database, product) = as_named().await;
+        let member = staff::hire(&database, TENANT, Role::Finance).await;
+        let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
+        let read = |record: &SqsMessage| ExportMessage::parse(record.body.as_deref().unwrap_or_default()).ok();
+        let ids: BTreeSet<Uuid> = event.records.iter().filter_map(read).map(|message| message.export_id).collect();
+        assert_eq!(ids.len(), 2, "{name}: a bad record has neighbours");
+        // The orders that the files name are older than this product: their ids say when they were made.
+        let sql = "update products set created_at = '2025-01-01'";
+        database.owner().execute(sql, &[]).await.unwrap();
+        for id in &ids {
+            let sql = "insert into exports (id, tenant_id, product_id, staff_id, kind, format, language)
+                values ($1, $2, $3, $4, 'orders', 'csv', 'pt-BR')";
+            database.owner().execute(sql, &[id, &TENANT, &product.described.id, &member.id]).await.unwrap();
+        }
+        let bad: BTreeSet<String> =
+            event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
+        assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
+        assert_eq!(run(&database, Queue::WriteExports, event).await, bad, "{name}");
+        let ready = "select count(*) from exports where state = 'ready' and rows_done = 3 and percent = 100";
+        assert_eq!(look::count(&database, ready).await, 2, "{name}");
+        database.finish_under_way().await;
+    }
+}
+
+/// The uploads that the files name.
+const UPLOADS: [Uuid; 2] =
+    [uuid!("01995b2c-1a00-7e31-8b4c-6d7e8f901a2b"), uuid!("01995b2c-1a01-7e32-9c5d-7e8f901a2b3c")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_about_uploads_are_served_and_only_the_bad_records_reported() {
+    for name in names("sqs-check-uploads") {
+        let (database, _) = as_named().await;
+        let member = staff::hire(&database, TENANT, Role::Operator).await;
+        for id in UPLOADS {
+            let sql = "insert into uploads (id, tenant_id, staff_id, media_type, expires_at, look_at)
+                values ($1, $2, $3, 'image/png', now() + interval '5 minutes', now() + interval '6 minutes')";
+            database.owner().execute(sql, &[&id, &TENANT, &member.id]).await.unwrap();
+        }
+        let event: SqsEvent = serde_json::from_value(event(&name)).unwrap();
+        let read = |record: &SqsMessage| CheckMessage::parse(record.body.as_deref().unwrap_or_default()).ok();
+        let mut named = BTreeSet::new();
+        for message in event.records.iter().filter_map(read) {
+            match message {
+                CheckMessage::Upload(message) => named.extend([message.upload_id]),
+                CheckMessage::Made(keys) => named.extend(keys.iter().filter_map(|key| Some(from_quarantine_key(key)?.1))),
+            }
+        }
+        assert!(!named.is_empty() && named.iter().all(|id| UPLOADS.contains(id)), "{name}: {named:?}");
+        let bad: BTreeSet<String> =
+            event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
+        assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
+        assert_eq!(run(&database, Queue::CheckUploads, event).await, bad, "{name}");
+        let rejected = "select count(*) from uploads where state = 'rejected' and refusal in ('wrong-kind', 'wrong-size')";
+        assert_eq!(look::count(&database, rejected).await, i64::try_from(named.len()).unwrap(), "{name}");
         database.finish_under_way().await;
     }
 }

@@ -43,6 +43,7 @@ fn our_own_metrics_are_emitted_by_the_code() {
         "notices_failing",
         "notices_lost",
         "staff_mails_failed",
+        "exports_failed",
         "payments_unanswered_age_ms",
         "inbox_age_ms",
     ] {

@@ -21,6 +21,8 @@ fn environment(sqs: Sqs) -> Environment {
             "TIRADA_QUEUE_SETTLE_PAYMENT_URL" => sqs.url(Queue::SettlePayment),
             "TIRADA_QUEUE_SEND_LOGIN_CODE_URL" => sqs.url(Queue::SendLoginCode),
             "TIRADA_QUEUE_SEND_NOTICE_URL" => sqs.url(Queue::SendNotice),
+            "TIRADA_QUEUE_WRITE_EXPORTS_URL" => sqs.url(Queue::WriteExports),
+            "TIRADA_QUEUE_CHECK_UPLOADS_URL" => sqs.url(Queue::CheckUploads),
             _ => return None,
         };
         Some(value)

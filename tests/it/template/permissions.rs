@@ -7,6 +7,10 @@ use tests::template::{Template, objects};
 
 use super::application;
 
+/// Objects that functions may touch.
+const OBJECTS: [&str; 3] =
+    ["${ExportsBucket.Arn}/exports/*", "${UploadsBucket.Arn}/quarantine/*", "${UploadsBucket.Arn}/public/*"];
+
 /// One or many.
 fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |entries| entries.iter().collect())
@@ -29,7 +33,7 @@ fn statements(template: &Template) -> Vec<(String, Value)> {
 
 #[test]
 fn no_wildcards_beyond_what_aws_demands() {
-    for path in ["template.yaml", "infra/network.yaml", "infra/database.yaml"] {
+    for path in ["template.yaml", "infra/network.yaml", "infra/database.yaml", "infra/images.yaml"] {
         let template = Template::read(path);
         for (id, statement) in statements(&template) {
             // The policy of an endpoint gives nothing to anybody: it only narrows what may pass, here to our own account.
@@ -60,7 +64,9 @@ fn no_wildcards_beyond_what_aws_demands() {
                 // Where answers of custom resources go: a bucket of CloudFormation's own in each region.
                 let answers =
                     id == "S3Endpoint" && resource.to_string().contains(":cloudformation-custom-resource-response-");
-                assert!(answers || !resource.to_string().contains('*'), "{path} {id}: {resource}");
+                // Objects below a prefix have no other name.
+                let objects = resource["Fn::Sub"].as_str().is_some_and(|text| OBJECTS.contains(&text));
+                assert!(answers || objects || !resource.to_string().contains('*'), "{path} {id}: {resource}");
             }
         }
     }
@@ -117,6 +123,21 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
         assert_eq!(publishes, matches!(name, "send-login-code" | "send-notice"), "{name}");
         let mails = own.iter().any(|one| one["Action"] == "ses:SendEmail");
         assert_eq!(mails, matches!(name, "staff" | "send-notice"), "{name}");
+        let files = own.iter().any(|one| one["Action"].to_string().contains("s3:"));
+        assert_eq!(files, matches!(name, "admin" | "write-exports" | "check-uploads"), "{name}");
+        let objects = |action: &str| -> BTreeSet<&str> {
+            let with = own.iter().filter(|one| list(&one["Action"]).contains(&&json!(action)));
+            with.flat_map(|one| list(&one["Resource"])).filter_map(|one| one["Fn::Sub"].as_str()).collect()
+        };
+        // Who signs forms writes to quarantine only, and only who looks at uploads publishes.
+        let [exports, quarantine, public] = OBJECTS;
+        let writes = match name {
+            "admin" => [quarantine].into(),
+            "write-exports" => [exports].into(),
+            "check-uploads" => [public].into(),
+            _ => BTreeSet::new(),
+        };
+        assert_eq!(objects("s3:PutObject"), writes, "{name}");
         let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
         assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
         let managed = template.resource(role).get("/ManagedPolicyArns").to_string();

@@ -9,6 +9,7 @@ use edge::http::OriginSecret;
 use edge::login_keys;
 use edge::queue::SqsQueue;
 use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys};
+use edge::storage::Bucket;
 use edge::{Config, Environment, Kind};
 use send_login_code::Sender;
 use send_notice::Senders;
@@ -70,7 +71,9 @@ fn environment(template: &Template, function: Function<'_>, stage: &str) -> Envi
     let queues = template
         .of_type("AWS::SQS::Queue")
         .map(|queue| (queue.id.to_owned(), format!("https://sqs.example/{}", queue.id)));
-    let given = given(stage).into_iter().chain(queues).chain([("Stage".to_owned(), stage.to_owned())]).collect();
+    let names = [("Stage", stage), ("ExportsBucket", "exports.example"), ("UploadsBucket", "uploads.example")];
+    let names = names.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let given = given(stage).into_iter().chain(queues).chain(names).collect();
     let mut variables = template.environment(function, &given);
     for name in ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
         variables.insert(name.into(), "us-east-1".into());
@@ -136,6 +139,20 @@ fn every_function_starts_on_every_stage() {
                 Senders::from_config(&config, &environment)
                     .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
+            if name == "admin" {
+                for bucket in ["TIRADA_EXPORTS_BUCKET", "TIRADA_UPLOADS_BUCKET"] {
+                    Bucket::from_config(&config, &environment, bucket)
+                        .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+                }
+            }
+            if name == "check-uploads" {
+                check_uploads::Bucket::from_config(&config, &environment)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
+            if name == "write-exports" {
+                write_exports::Bucket::from_config(&config, &environment)
+                    .unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
+            }
             if name == "staff" {
                 Post::from_config(&config, &environment).unwrap_or_else(|error| panic!("{name} on {stage}: {error}"));
             }
@@ -193,6 +210,8 @@ fn keys_and_the_sandbox_are_only_where_they_may_be() {
 #[test]
 fn each_function_knows_its_own_timeout() {
     let template = application();
+    let exports = Duration::from_secs(template.function("write-exports").0.number("/Timeout"));
+    assert!(exports - limits::DEADLINE_MARGIN > limits::EXPORT_TIME, "or no export would ever begin");
     for function in template.functions() {
         let millis = function.variables()["TIRADA_FUNCTION_TIMEOUT_MS"].as_str().unwrap();
         assert_eq!(millis, (function.0.number("/Timeout") * 1_000).to_string(), "{}", function.name());

@@ -24,6 +24,7 @@ use super::schedule::Schedule;
 use super::shopper::Shopper;
 use super::sqs::Sqs;
 use super::time;
+use crate::bucket::FakeBucket;
 use crate::gateway::FakeGateway;
 use crate::queue::Settings as QueueSettings;
 use crate::server::Server;
@@ -83,6 +84,8 @@ pub struct World {
     pub ledger: Ledger,
     /// The payment gateway, whose events come through the API.
     pub bank: FakeGateway,
+    /// The bucket of files that staff take away or upload.
+    pub bucket: FakeBucket,
     webhooks: Server,
     functions: BTreeMap<String, Function>,
     mappings: BTreeMap<&'static str, Mapping>,
@@ -110,11 +113,11 @@ impl World {
         };
         let settings: HashMap<Queue, QueueSettings> = Queue::ALL.into_iter().map(queue).collect();
         let sqs = Sqs::start(&settings, setup.scale, seed).await;
-        let bank = FakeGateway::start().await;
+        let (bank, bucket) = (FakeGateway::start().await, FakeBucket::start().await);
         let parameters = functions::parameters(&database, &proxy, &sqs);
         let gate = Gate::default();
         let named = |name: String| {
-            let function = functions::function(&figures, &name, &parameters, (&sqs, &bank, &gate), setup.freezes);
+            let function = functions::function(&figures, &name, &parameters, (&sqs, &bank, &bucket, &gate), setup.freezes);
             (name, function)
         };
         let functions: BTreeMap<String, Function> = figures.functions().into_iter().map(named).collect();
@@ -134,6 +137,7 @@ impl World {
             webhooks: bank::webhooks(gateway.clone()).await,
             gateway,
             bank,
+            bucket,
             ledger: Ledger::default(),
             mappings: Queue::ALL.into_iter().map(mapping).collect(),
             schedules: figures.jobs().into_iter().map(schedule).collect(),

@@ -1,4 +1,4 @@
-//! What staff do to their store: products, numbers, switches, orders; and the record of it.
+//! What staff do to their store: products, numbers, switches, orders, files of them; and the record of it.
 //!
 //! Every change goes through a store function that writes the audit log in the same transaction. Asks no gateway and
 //! sends no message: what a queue must hear of stands in the outbox, and the relay tells it within a minute.
@@ -6,6 +6,7 @@
 mod audit;
 mod create;
 mod edit;
+mod exports;
 mod numbers;
 mod order_acts;
 mod orders;
@@ -13,11 +14,13 @@ mod product;
 mod products;
 mod search;
 mod switches;
+mod uploads;
 
 use access::Access;
 use axum::Router;
 use axum::extract::FromRef;
 use edge::auth::TokenKeys;
+use edge::storage::Bucket;
 use store::Database;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,13 +30,15 @@ use utoipa_axum::routes;
 pub struct State {
     database: Database,
     access: Access,
+    exports: Bucket,
+    uploads: Bucket,
 }
 
 impl State {
-    /// The state of a fresh environment.
+    /// The state of a fresh environment; files of exports are in one bucket, uploads go to the other.
     #[must_use]
-    pub fn new(database: Database, keys: TokenKeys) -> Self {
-        Self { access: Access::new(database.clone(), keys), database }
+    pub fn new(database: Database, keys: TokenKeys, exports: Bucket, uploads: Bucket) -> Self {
+        Self { access: Access::new(database.clone(), keys), database, exports, uploads }
     }
 }
 
@@ -59,6 +64,11 @@ pub fn routes() -> OpenApiRouter<State> {
         .routes(routes!(order_acts::release))
         .routes(routes!(order_acts::extend))
         .routes(routes!(order_acts::refund))
+        .routes(routes!(exports::request))
+        .routes(routes!(exports::list))
+        .routes(routes!(exports::read))
+        .routes(routes!(uploads::begin))
+        .routes(routes!(uploads::read))
         .routes(routes!(audit::list))
 }
 

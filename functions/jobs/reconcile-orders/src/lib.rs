@@ -3,10 +3,12 @@
 //! Each step is bounded and idempotent, two runs at once do no harm, and a step that fails does not keep the others
 //! from running. What cannot be repaired here is recorded as a finding, which raises an alarm.
 
+mod exports;
 mod login;
 mod notices;
 mod payments;
 mod relay;
+mod uploads;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,10 @@ pub struct Report {
     pub notices_failing: u64,
     /// Age of the oldest notice that is owed, in milliseconds.
     pub notices_age_ms: u64,
+    /// Exports that are due, owed to their worker.
+    pub exports: u64,
+    /// Uploads whose time is over, owed a look.
+    pub uploads: u64,
     /// Age of the oldest payment that no gateway has answered for, in milliseconds.
     pub unanswered_age_ms: u64,
     /// Age of the oldest event that nobody has processed, in milliseconds.
@@ -87,6 +93,10 @@ pub async fn run(database: &Database, queue: &Arc<dyn MessageQueue>, deadline: D
     note(&mut report, "payments", step);
     let step = login::owe(database, queue, &mut report).await;
     note(&mut report, "login-codes", step);
+    let step = exports::owe(database, queue, &mut report).await;
+    note(&mut report, "exports", step);
+    let step = uploads::owe(database, queue, &mut report).await;
+    note(&mut report, "uploads", step);
     let step = relay::run(database, queue, deadline, &mut report).await;
     note(&mut report, "relay", step);
     let step = notices::owe(database, queue, deadline, &mut report).await;
@@ -166,6 +176,7 @@ pub fn emit(report: &Report) {
             metric("refunds_created", report.refunds_created as f64, Unit::Count),
             metric("refunds_pending", report.refunds_pending as f64, Unit::Count),
             metric("refunds_failed", report.refunds_failed as f64, Unit::Count),
+            metric("exports_owed", report.exports as f64, Unit::Count),
             metric("login_codes_owed", report.login_codes as f64, Unit::Count),
             metric("notices_owed", report.notices as f64, Unit::Count),
             metric("notices_failing", report.notices_failing as f64, Unit::Count),

@@ -110,6 +110,8 @@ async fn command(template: &Template, function: Function<'_>, api: &str, shop: &
         ("LoginKeys", edge::login_keys::DEVELOPMENT_KEYS.into()),
         ("PhonesFile", "/dev/null".into()),
         ("MailsFile", "/dev/null".into()),
+        ("ExportsBucket", "exports".into()),
+        ("UploadsBucket", "uploads".into()),
     ];
     let queue = |queue: Queue| (format!("{}Queue", pascal(queue.name())), format!("http://{api}/{}", queue.name()));
     let given = given.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(Queue::ALL.map(queue));
@@ -143,6 +145,8 @@ async fn event(name: &str, shop: &Shop, run: &mut Run) -> Value {
         "admin" => "http-list-store-products",
         "send-login-code" => "sqs-send-login-code",
         "send-notice" => "sqs-send-notice",
+        "write-exports" => "sqs-write-exports",
+        "check-uploads" => "sqs-check-uploads",
         "reserve-numbers" => {
             let placed = shop.place(BATCH_AT_START, Mix::Both, &mut run.rng).await;
             return serde_json::from_str(&shop.events(&placed, BATCH_AT_START)[0]).unwrap();

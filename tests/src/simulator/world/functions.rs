@@ -6,8 +6,10 @@ use std::sync::Arc;
 use domain::messages::Queue;
 
 use crate::TestDatabase;
+use crate::bucket::FakeBucket;
 use crate::database::APP_PASSWORD;
 use crate::gateway::{Dialect, FakeGateway};
+use crate::http::BUCKET;
 use crate::login::Phones;
 use crate::simulator::figures::Figures;
 use crate::simulator::function::{Function, Gate, Settings as FunctionSettings, bootstrap};
@@ -30,6 +32,8 @@ pub(super) fn parameters(database: &TestDatabase, proxy: &Proxy, sqs: &Sqs) -> B
         ("LoginKeys", edge::login_keys::DEVELOPMENT_KEYS.to_owned()),
         ("PhonesFile", Phones::of(database).path()),
         ("MailsFile", "/dev/null".to_owned()),
+        ("ExportsBucket", BUCKET.to_owned()),
+        ("UploadsBucket", BUCKET.to_owned()),
     ];
     let queues = Queue::ALL.map(|queue| (format!("{}Queue", pascal(queue.name())), sqs.url(queue)));
     parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(queues).collect()
@@ -40,7 +44,7 @@ pub(super) fn function(
     figures: &Figures,
     name: &str,
     parameters: &BTreeMap<String, String>,
-    (sqs, bank, gate): (&Sqs, &FakeGateway, &Gate),
+    (sqs, bank, bucket, gate): (&Sqs, &FakeGateway, &FakeBucket, &Gate),
     freezes: bool,
 ) -> Function {
     let figures = figures.function(name, parameters);
@@ -54,6 +58,7 @@ pub(super) fn function(
         ("AWS_ACCESS_KEY_ID", "test"),
         ("AWS_SECRET_ACCESS_KEY", "test"),
         ("AWS_ENDPOINT_URL", &sqs.endpoint()),
+        ("AWS_ENDPOINT_URL_S3", &bucket.endpoint()),
         ("TIRADA_STRIPE_URL", &bank.url(Dialect::Stripe)),
         ("TIRADA_MERCADO_PAGO_URL", &bank.url(Dialect::MercadoPago)),
     ] {

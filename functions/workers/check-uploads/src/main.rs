@@ -1,0 +1,25 @@
+//! Wiring of the `check-uploads` function.
+
+use std::sync::Arc;
+
+use aws_lambda_events::sqs::SqsEvent;
+use check_uploads::{Bucket, State};
+use domain::messages::Queue;
+use edge::queue::SqsQueue;
+use edge::{Deadline, Environment, Kind};
+use lambda_runtime::{LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    let config = edge::start(Kind::Worker)?;
+    let environment = Environment::process();
+    let database = wiring::database(&config, &environment)?;
+    let bucket = Bucket::from_config(&config, &environment)?;
+    let queue = Arc::new(SqsQueue::new(&config, &environment, &[Queue::CheckUploads])?);
+    let state = &State::new(database, bucket, queue);
+    let handler = |event: LambdaEvent<SqsEvent>| async move {
+        let deadline = Deadline::of(&event.context);
+        check_uploads::handle(state, event.payload, deadline).await
+    };
+    lambda_runtime::run(service_fn(handler)).await
+}
