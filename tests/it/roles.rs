@@ -129,7 +129,8 @@ impl Target {
             values ($1, $2, $3, $1, now() + interval '1 hour', now())";
         owner.execute(sql, &[&session, &caller.tenant_id, &caller.id]).await.unwrap();
         let export = Uuid::now_v7();
-        let sql = "insert into exports (id, tenant_id, product_id, staff_id, kind, format, language, state, finished_at,
+        let sql =
+            "insert into exports (id, tenant_id, product_id, staff_id, kind, format, language, state, finished_at,
                 expires_at)
             values ($1, $2, $3, $4, 'orders', 'csv', 'en', 'ready', now(), now() + interval '1 hour')";
         owner.execute(sql, &[&export, &tenant_id, &product.described.id, &member.id]).await.unwrap();

@@ -19,7 +19,8 @@ use tests::staff::{Member, Office};
 use uuid::Uuid;
 
 /// A picture of one dot.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\
+const PNG: &[u8] =
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\
     \x00\x00\x00\x0aIDAT\x78\x9c\x63\x00\x01\x00\x00\x05\x00\x01\x0d\x0a\x2d\xb4\x00\x00\x00\x00IEND\xae\x42\x60\x82";
 const PAGE: &[u8] = b"<!doctype html><html><body><script>alert(document.domain)</script></body></html>";
 const DRAWING: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"><circle r=\"9\"/></svg>";
@@ -106,11 +107,17 @@ async fn an_image_becomes_public_once() {
     assert_eq!((&form["bytes_min"], &form["bytes_max"]), (&json!(64), &json!(5_242_880)));
     gallery.send(id, PNG).await;
     let shown = gallery.show(id).await;
-    assert_eq!((&shown["state"], &shown["bytes"], &shown["form"]), (&json!("accepted"), &json!(PNG.len()), &json!(null)));
+    assert_eq!(
+        (&shown["state"], &shown["bytes"], &shown["form"]),
+        (&json!("accepted"), &json!(PNG.len()), &json!(null))
+    );
     assert_eq!(shown["path"], json!(format!("/{}", gallery.published(id))));
     let files = gallery.bucket.files();
     let file = &files[&gallery.published(id)];
-    assert_eq!((file.bytes.as_slice(), file.media_type.as_str(), file.disposition.as_str()), (PNG, "image/png", "inline"));
+    assert_eq!(
+        (file.bytes.as_slice(), file.media_type.as_str(), file.disposition.as_str()),
+        (PNG, "image/png", "inline")
+    );
     assert_eq!(files.len(), 1, "nothing is left in quarantine");
     // The form is good for five minutes, and what comes by it later is not heard.
     gallery.send(id, PAGE).await;

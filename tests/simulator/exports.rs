@@ -16,7 +16,9 @@ const HASTE: f64 = 60.0;
 /// say so. Whoever comes next ends with one file.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_writer_is_killed() {
-    for (failpoint, parts) in [("export.before_save=kill", [1, 1].as_slice()), ("export.before_finish=kill", [1].as_slice())] {
+    for (failpoint, parts) in
+        [("export.before_save=kill", [1, 1].as_slice()), ("export.before_finish=kill", [1].as_slice())]
+    {
         let world = World::start(Setup { scale: HASTE, duplicates: 0.0, ..Setup::default() }).await;
         let product = world.product(100).await;
         let owner = world.database.another_owner().await;

@@ -184,7 +184,8 @@ fn copy(state: &mut State, to: &str, request: &Request) -> Reply {
     }
     let (media_type, disposition) = (header(request, "content-type"), header(request, "content-disposition"));
     let copied = File { bytes: file.bytes.clone(), media_type, disposition };
-    let body = format!("<CopyObjectResult><ETag>{}</ETag></CopyObjectResult>", etag(&copied.bytes).replace('"', "&quot;"));
+    let body =
+        format!("<CopyObjectResult><ETag>{}</ETag></CopyObjectResult>", etag(&copied.bytes).replace('"', "&quot;"));
     state.files.insert(to.to_owned(), copied);
     xml(200, &body)
 }
@@ -194,9 +195,12 @@ fn begin(state: &mut State, key: String, request: &Request) -> Reply {
     let id = format!("upload-{}", state.begun);
     let (media_type, disposition) = (header(request, "content-type"), header(request, "content-disposition"));
     state.uploads.insert(id.clone(), Upload { key: key.clone(), media_type, disposition, parts: BTreeMap::new() });
-    xml(200, &format!(
-        "<InitiateMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{key}</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
-    ))
+    xml(
+        200,
+        &format!(
+            "<InitiateMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{key}</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+        ),
+    )
 }
 
 fn put(state: &mut State, id: &str, query: &BTreeMap<String, String>, request: &Request) -> Reply {
@@ -230,10 +234,13 @@ fn complete(state: &mut State, id: &str, request: &Request) -> Reply {
         state.completions_lost -= 1;
         return error(503, "SlowDown");
     }
-    xml(200, &format!(
-        "<CompleteMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{}</Key><ETag>\"whole\"</ETag></CompleteMultipartUploadResult>",
-        upload.key
-    ))
+    xml(
+        200,
+        &format!(
+            "<CompleteMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{}</Key><ETag>\"whole\"</ETag></CompleteMultipartUploadResult>",
+            upload.key
+        ),
+    )
 }
 
 fn etag(bytes: &[u8]) -> String {

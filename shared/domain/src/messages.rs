@@ -352,7 +352,8 @@ mod tests {
         let ours = UploadMessage::new(Uuid::from_u128(3), Uuid::from_u128(4));
         let body = serde_json::to_string(&ours).unwrap();
         assert_eq!(CheckMessage::parse(&body).unwrap(), CheckMessage::Upload(ours));
-        let told = r#"{"Records":[{"eventVersion":"2.1","s3":{"bucket":{"name":"b"},"object":{"key":"a%2Fb/c","size":7}}}]}"#;
+        let told =
+            r#"{"Records":[{"eventVersion":"2.1","s3":{"bucket":{"name":"b"},"object":{"key":"a%2Fb/c","size":7}}}]}"#;
         assert_eq!(CheckMessage::parse(told).unwrap(), CheckMessage::Made(vec!["a/b/c".into()]));
         let test = r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"b"}"#;
         assert_eq!(CheckMessage::parse(test).unwrap(), CheckMessage::Made(Vec::new()));

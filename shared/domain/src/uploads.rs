@@ -159,7 +159,9 @@ mod tests {
         let key = quarantine_key(tenant_id, id);
         assert_eq!(from_quarantine_key(&key), Some((tenant_id, id)));
         let plain = format!("quarantine/{}/{id}", tenant_id.simple());
-        for bad in ["", "quarantine/", "quarantine/a/b", &key[1..], &format!("{key}/x"), &format!("public/{id}"), &plain] {
+        for bad in
+            ["", "quarantine/", "quarantine/a/b", &key[1..], &format!("{key}/x"), &format!("public/{id}"), &plain]
+        {
             assert_eq!(from_quarantine_key(bad), None, "{bad}");
         }
     }

@@ -5,7 +5,9 @@ mod client;
 use std::time::Duration;
 
 use domain::Result;
-use domain::messages::{EventMessage, ExportMessage, LoginCodeMessage, NoticeMessage, OrderMessage, Queue, UploadMessage};
+use domain::messages::{
+    EventMessage, ExportMessage, LoginCodeMessage, NoticeMessage, OrderMessage, Queue, UploadMessage,
+};
 use futures::future::BoxFuture;
 
 pub use client::SqsQueue;

@@ -93,10 +93,8 @@ impl Bucket {
         if let Some(token) = self.credentials.session_token() {
             fields.push(("x-amz-security-token", token.to_owned()));
         }
-        let mut conditions = vec![
-            json!({ "bucket": self.name }),
-            json!(["content-length-range", bytes.start(), bytes.end()]),
-        ];
+        let mut conditions =
+            vec![json!({ "bucket": self.name }), json!(["content-length-range", bytes.start(), bytes.end()])];
         conditions.extend(fields.iter().map(|(name, value)| json!(["eq", format!("${name}"), value])));
         let policy = json!({ "expiration": moment(until)?, "conditions": conditions }).to_string();
         let policy = aws_smithy_types::base64::encode(policy);
@@ -231,7 +229,8 @@ mod tests {
     fn a_form_allows_one_key_one_type_and_a_size() {
         let bucket = Bucket::new("images", "us-east-1", None, keys(Some("token")));
         let now = at(1_451_347_200);
-        let form = bucket.form("quarantine/a/b", "image/png", &(64..=1_000), now + Duration::from_secs(300), now).unwrap();
+        let form =
+            bucket.form("quarantine/a/b", "image/png", &(64..=1_000), now + Duration::from_secs(300), now).unwrap();
         assert_eq!(form.url, "https://images.s3.us-east-1.amazonaws.com");
         let field = |wanted: &str| {
             form.fields.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone()).unwrap()

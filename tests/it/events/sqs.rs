@@ -86,10 +86,15 @@ async fn run(database: &TestDatabase, queue: Queue, event: SqsEvent) -> BTreeSet
         Queue::CheckUploads => {
             let bucket = FakeBucket::start().await;
             for id in UPLOADS {
-                bucket.send(&quarantine_key(TENANT, id), b"no image, but as long as one would have to be at the very least", "image/png");
+                bucket.send(
+                    &quarantine_key(TENANT, id),
+                    b"no image, but as long as one would have to be at the very least",
+                    "image/png",
+                );
             }
             let state = check_uploads::State::new(app, bucket.looker(), Arc::new(Nowhere));
-            let response = check_uploads::handle(&state, event, Deadline::after(Duration::from_secs(52))).await.unwrap();
+            let response =
+                check_uploads::handle(&state, event, Deadline::after(Duration::from_secs(52))).await.unwrap();
             assert!(bucket.files().keys().all(|key| key.starts_with("quarantine/")), "nothing was published");
             response
         }
@@ -272,7 +277,9 @@ async fn files_about_uploads_are_served_and_only_the_bad_records_reported() {
         for message in event.records.iter().filter_map(read) {
             match message {
                 CheckMessage::Upload(message) => named.extend([message.upload_id]),
-                CheckMessage::Made(keys) => named.extend(keys.iter().filter_map(|key| Some(from_quarantine_key(key)?.1))),
+                CheckMessage::Made(keys) => {
+                    named.extend(keys.iter().filter_map(|key| Some(from_quarantine_key(key)?.1)))
+                }
             }
         }
         assert!(!named.is_empty() && named.iter().all(|id| UPLOADS.contains(id)), "{name}: {named:?}");
@@ -280,7 +287,8 @@ async fn files_about_uploads_are_served_and_only_the_bad_records_reported() {
             event.records.iter().filter(|one| read(one).is_none()).filter_map(|one| one.message_id.clone()).collect();
         assert_eq!(bad.is_empty(), !name.ends_with("-poison"), "{name}");
         assert_eq!(run(&database, Queue::CheckUploads, event).await, bad, "{name}");
-        let rejected = "select count(*) from uploads where state = 'rejected' and refusal in ('wrong-kind', 'wrong-size')";
+        let rejected =
+            "select count(*) from uploads where state = 'rejected' and refusal in ('wrong-kind', 'wrong-size')";
         assert_eq!(look::count(&database, rejected).await, i64::try_from(named.len()).unwrap(), "{name}");
         database.finish_under_way().await;
     }

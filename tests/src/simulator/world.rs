@@ -117,7 +117,8 @@ impl World {
         let parameters = functions::parameters(&database, &proxy, &sqs);
         let gate = Gate::default();
         let named = |name: String| {
-            let function = functions::function(&figures, &name, &parameters, (&sqs, &bank, &bucket, &gate), setup.freezes);
+            let function =
+                functions::function(&figures, &name, &parameters, (&sqs, &bank, &bucket, &gate), setup.freezes);
             (name, function)
         };
         let functions: BTreeMap<String, Function> = figures.functions().into_iter().map(named).collect();

@@ -19,7 +19,8 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let state = &State::new(database, bucket, queue);
     let handler = |event: LambdaEvent<SqsEvent>| async move {
         let deadline = Deadline::of(&event.context);
-        write_exports::handle(state, event.payload, deadline).await
+        // Boxed: one within the other, futures of an S3 client are deeper than the compiler counts.
+        Box::pin(write_exports::handle(state, event.payload, deadline)).await
     };
     lambda_runtime::run(service_fn(handler)).await
 }

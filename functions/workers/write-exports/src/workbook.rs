@@ -112,7 +112,7 @@ async fn upload(state: &State, claimed: &mut Claimed, file: &Temporary, rows: i6
     let mut left = size;
     while left > 0 {
         let mut bytes = Vec::new();
-        reader.by_ref().take(part_bytes).read_to_end(&mut bytes).map_err(Error::fault)?;
+        (&mut reader).take(part_bytes).read_to_end(&mut bytes).map_err(Error::fault)?;
         left = left.saturating_sub(part_bytes);
         let is_first = claimed.parts.is_empty();
         // Rows are those of the whole file: its parts have none of their own.

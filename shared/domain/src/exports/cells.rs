@@ -57,9 +57,8 @@ impl Cell {
 
 /// Whether a spreadsheet could take a text for something to compute, whatever cannot be seen stands in front.
 fn is_active(text: &str) -> bool {
-    let unseen = |c: char| {
-        matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
+    let unseen =
+        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     let blank = |c: char| c.is_whitespace() || c.is_control() || unseen(c);
     // A tab or a line's end in front has moved formulas into the next cell before.
     text.starts_with(['\t', '\r', '\n', '\''])
@@ -94,8 +93,19 @@ mod tests {
     #[test]
     fn what_could_be_computed_is_not() {
         for active in [
-            "=1+1", "+34600000001", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", "  =1", "\u{200f}=1", "\u{202e}\t+1",
-            "＝1", "'=1", "'",
+            "=1+1",
+            "+34600000001",
+            "-1",
+            "@SUM(A1)",
+            "\tx",
+            "\rx",
+            "\nx",
+            "  =1",
+            "\u{200f}=1",
+            "\u{202e}\t+1",
+            "＝1",
+            "'=1",
+            "'",
         ] {
             assert_eq!(neutral(active), format!("'{active}"));
         }
@@ -112,10 +122,7 @@ mod tests {
         let cells = [&words[..], &[Cell::Whole(-7), Cell::Moment(at), Cell::Empty]].concat();
         let mut line = String::new();
         csv_line(&mut line, &cells);
-        assert_eq!(
-            line,
-            "\"000042\",\"'+34600000001\",\"a \"\"b\"\"\nc\",\"-7\",\"1970-01-01T00:00:01Z\",\"\"\r\n"
-        );
+        assert_eq!(line, "\"000042\",\"'+34600000001\",\"a \"\"b\"\"\nc\",\"-7\",\"1970-01-01T00:00:01Z\",\"\"\r\n");
     }
 
     proptest! {

@@ -21,9 +21,8 @@ const CHEAP: &str = " .,:;!?¿¡'\"()-+*/=<>&@#%$_éèàùìòñÑäÄöÖüÜÉ
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Currencies that have no minor unit (ISO 4217).
-const WITHOUT_MINOR: [&str; 16] = [
-    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
-];
+const WITHOUT_MINOR: [&str; 16] =
+    ["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF"];
 /// Currencies whose unit has a thousand of them.
 const WITH_THOUSAND: [&str; 7] = ["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"];
 
@@ -304,9 +303,8 @@ mod tests {
     #[test]
     fn what_matters_is_said() {
         let numbers = vec!["00007".to_owned(), "00077".to_owned()];
-        let text = |language, event| {
-            notice_text(language, &Facts { store: "Joe".into(), product: "A raffle".into(), event })
-        };
+        let text =
+            |language, event| notice_text(language, &Facts { store: "Joe".into(), product: "A raffle".into(), event });
         let reserved = Event::Reserved { numbers: numbers.clone(), until: UNTIL };
         assert_eq!(
             text(Language::Es, reserved.clone()),

@@ -19,9 +19,7 @@ pub fn refusal(image: Image, bytes: &[u8]) -> Option<Refusal> {
         Image::Png => bytes.starts_with(PNG) && matches!(bytes.get(12..16), Some(b"IHDR")),
         Image::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),
         Image::Webp => bytes.starts_with(b"RIFF") && matches!(bytes.get(8..12), Some(b"WEBP")),
-        Image::Avif => {
-            matches!(bytes.get(4..8), Some(b"ftyp")) && matches!(bytes.get(8..12), Some(b"avif" | b"avis"))
-        }
+        Image::Avif => matches!(bytes.get(4..8), Some(b"ftyp")) && matches!(bytes.get(8..12), Some(b"avif" | b"avis")),
     };
     if !begins {
         return Some(Refusal::WrongKind);
@@ -149,7 +147,9 @@ mod tests {
     #[test]
     fn what_stands_behind_the_end_is_seen() {
         for (kind, bytes) in each() {
-            for more in [&b"<script>alert(1)</script>"[..], b"PK\x03\x04", b"\x00", b"<script>alert(1)</script>\xff\xd9"] {
+            for more in
+                [&b"<script>alert(1)</script>"[..], b"PK\x03\x04", b"\x00", b"<script>alert(1)</script>\xff\xd9"]
+            {
                 let both = [&bytes, more].concat();
                 assert_eq!(refusal(kind, &both), Some(Refusal::MoreThanAnImage), "{kind:?}");
             }

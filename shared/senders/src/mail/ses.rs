@@ -10,9 +10,9 @@ use aws_sdk_sesv2::config::timeout::TimeoutConfig;
 use aws_sdk_sesv2::config::{BehaviorVersion, Region};
 use aws_sdk_sesv2::error::BuildError;
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message};
+use domain::Error;
 use domain::limits::MAIL_TIMEOUT;
 use domain::staff::{Email, Mail};
-use domain::Error;
 use edge::config::ConfigError;
 use edge::{Config, Environment};
 

@@ -9,9 +9,9 @@ use aws_sdk_sns::config::retry::RetryConfig;
 use aws_sdk_sns::config::timeout::TimeoutConfig;
 use aws_sdk_sns::config::{BehaviorVersion, Region};
 use aws_sdk_sns::types::MessageAttributeValue;
+use domain::Error;
 use domain::limits::SEND_TIMEOUT;
 use domain::login::Phone;
-use domain::Error;
 use edge::config::ConfigError;
 use edge::{Config, Environment};
 

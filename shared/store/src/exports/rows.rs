@@ -56,9 +56,9 @@ async fn numbers(client: &Client, claimed: &Claimed, cursor: Option<&str>) -> Re
     let found = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     let last: Option<i32> = found.last().map(|row| column(row, "number")).transpose()?;
     let is_full = i64::try_from(found.len()).is_ok_and(|count| count == EXPORT_PAGE_ROWS);
-    let percent = last.filter(|_| is_full).map_or(100, |last| {
-        share(i64::from(last) - i64::from(product.first) + 1, i64::from(product.count))
-    });
+    let percent = last
+        .filter(|_| is_full)
+        .map_or(100, |last| share(i64::from(last) - i64::from(product.first) + 1, i64::from(product.count)));
     let rows = found.iter().map(|row| number_from(row, product)).collect::<Result<_>>()?;
     Ok(Page { rows, next: last.filter(|_| is_full).map(|last| last.to_string()), percent })
 }

@@ -116,12 +116,8 @@ pub async fn claim(client: &Client, message: &ExportMessage, claim: Uuid) -> Res
         returning e.tenant_id, e.id, e.claim, e.kind, e.format, e.language, e.created_at, e.tries, e.upload_id, e.parts,
             e.cursor, e.rows_done, e.written_at is not null as is_written, p.key, p.name, p.first_number, p.number_count, p.padding,
             p.created_at as product_created_at";
-    let params: [(&(dyn ToSql + Sync), _); 4] = [
-        (&message.tenant_id, UUID),
-        (&message.export_id, UUID),
-        (&claim, UUID),
-        (&EXPORT_CLAIM.as_secs_f64(), FLOAT8),
-    ];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&message.tenant_id, UUID), (&message.export_id, UUID), (&claim, UUID), (&EXPORT_CLAIM.as_secs_f64(), FLOAT8)];
     let Some(row) = client.query_typed_opt(sql, &params).await.map_err(from_postgres)? else {
         return Ok(Claim::Nothing);
     };
@@ -218,12 +214,8 @@ pub async fn finish(client: &Client, claimed: &Claimed) -> Result<bool> {
     let sql = "update exports set state = 'ready', percent = 100, finished_at = now(), claim = null,
             claimed_until = null, expires_at = now() + make_interval(secs => $4)
         where id = $1 and tenant_id = $2 and claim = $3";
-    let params: [(&(dyn ToSql + Sync), _); 4] = [
-        (&claimed.id, UUID),
-        (&claimed.tenant_id, UUID),
-        (&claimed.claim, UUID),
-        (&EXPORT_KEPT.as_secs_f64(), FLOAT8),
-    ];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&claimed.id, UUID), (&claimed.tenant_id, UUID), (&claimed.claim, UUID), (&EXPORT_KEPT.as_secs_f64(), FLOAT8)];
     Ok(client.execute_typed(sql, &params).await.map_err(from_postgres)? == 1)
 }
 
@@ -232,7 +224,8 @@ pub async fn finish(client: &Client, claimed: &Claimed) -> Result<bool> {
 /// # Errors
 /// Busy or fault from the database.
 pub async fn fail(client: &Client, claimed: &Claimed, failure: Failure) -> Result<bool> {
-    let sql = "update exports set state = 'failed', failure = $4, finished_at = now(), claim = null, claimed_until = null
+    let sql =
+        "update exports set state = 'failed', failure = $4, finished_at = now(), claim = null, claimed_until = null
         where id = $1 and tenant_id = $2 and claim = $3";
     let params: [(&(dyn ToSql + Sync), _); 4] =
         [(&claimed.id, UUID), (&claimed.tenant_id, UUID), (&claimed.claim, UUID), (&failure.word(), TEXT)];

@@ -224,12 +224,8 @@ pub async fn mark_sent(client: &Client, message: &NoticeMessage, channel: Channe
 pub async fn end(client: &Client, message: &NoticeMessage, outcome: Outcome) -> Result<()> {
     let sql = "update notices set outcome = $4, claimed_until = null
         where tenant_id = $1 and order_id = $2 and kind = $3 and outcome is null";
-    let params: [(&(dyn ToSql + Sync), _); 4] = [
-        (&message.tenant_id, UUID),
-        (&message.order_id, UUID),
-        (&message.kind.word(), TEXT),
-        (&outcome.word(), TEXT),
-    ];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&message.tenant_id, UUID), (&message.order_id, UUID), (&message.kind.word(), TEXT), (&outcome.word(), TEXT)];
     client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
 }

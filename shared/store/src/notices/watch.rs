@@ -56,8 +56,7 @@ pub async fn count(client: &Client) -> Result<Vec<Counted>> {
             select kind, outcome from notices where created_at > now() - make_interval(secs => $1)
             order by created_at desc limit $2) as latest
         group by kind, outcome order by kind, outcome nulls first";
-    let params: [(&(dyn ToSql + Sync), _); 2] =
-        [(&NOTICE_LIVES.as_secs_f64(), FLOAT8), (&NOTICES_COUNTED_MAX, INT8)];
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&NOTICE_LIVES.as_secs_f64(), FLOAT8), (&NOTICES_COUNTED_MAX, INT8)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     let counted = |row: &Row| -> Result<Counted> {
         Ok(Counted {
@@ -93,8 +92,7 @@ pub async fn list_stuck(client: &Client, limit: i64) -> Result<Vec<Stuck>> {
         from (select order_id, kind, attempts, failure, created_at from notices where outcome is null
             order by look_at limit $1) as owed
         where failure is not null order by created_at, order_id, kind limit $2";
-    let rows =
-        client.query_typed(sql, &[(&NOTICES_COUNTED_MAX, INT8), (&limit, INT8)]).await.map_err(from_postgres)?;
+    let rows = client.query_typed(sql, &[(&NOTICES_COUNTED_MAX, INT8), (&limit, INT8)]).await.map_err(from_postgres)?;
     let stuck = |row: &Row| -> Result<Stuck> {
         Ok(Stuck {
             order_id: column(row, "order_id")?,
