@@ -151,7 +151,17 @@ fn transactions_are_opened_by_the_client() {
     for path in with_statements().into_iter().filter(|path| path != Path::new("shared/store/src/migrations.rs")) {
         // rows::may_scan is for the audit: a job with one connection, which may be pinned.
         let text = files::read(&path).to_lowercase().replace("set_config('enable_seqscan', 'on', true)", "");
-        for word in ["\"begin", "\"commit\"", "\"set ", "set_config(", "pg_advisory_lock(", "nextval(", "listen "] {
+        for word in [
+            "\"begin\"",
+            "\"begin ",
+            "\"begin;",
+            "\"commit\"",
+            "\"set ",
+            "set_config(",
+            "pg_advisory_lock(",
+            "nextval(",
+            "listen ",
+        ] {
             let found = text.lines().find(|line| line.contains(word) && !line.trim_start().starts_with("//"));
             assert_eq!(found, None, "{}: {word} pins a session or outlives a dropped future", path.display());
         }
