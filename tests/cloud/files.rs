@@ -64,8 +64,10 @@ async fn exports_are_written_and_fetched() {
     cloud.finish().await;
 }
 
+type Fields = Vec<(String, String)>;
+
 /// A form as fields, with some of them changed.
-fn fields(form: &Value, changes: &[(&str, &str)]) -> Vec<(String, String)> {
+fn fields(form: &Value, changes: &[(&str, &str)]) -> Fields {
     let all = form["fields"].as_object().unwrap().iter();
     let value = |name: &str, value: &Value| {
         let change = changes.iter().find(|(changed, _)| *changed == name);
@@ -89,7 +91,7 @@ async fn a_form_allows_one_image_and_nothing_else() {
     let (id, form) = begin(&cloud, &bearer).await;
     let url = form["url"].as_str().unwrap();
     let large = vec![0; 5 * 1_024 * 1_024 + 1];
-    let refused: [(&str, Vec<(String, String)>, &[u8]); 6] = [
+    let refused: [(&str, Fields, &[u8]); 6] = [
         ("another type", fields(&form, &[("Content-Type", "text/html")]), PNG),
         ("another drawing", fields(&form, &[("Content-Type", "image/svg+xml")]), DRAWING),
         ("another key", fields(&form, &[("key", "public/picture.png")]), PNG),
@@ -111,7 +113,7 @@ async fn a_form_allows_one_image_and_nothing_else() {
     let (second, past) = (Duration::from_secs(1), SystemTime::now() - Duration::from_secs(301));
     let key = quarantine_key(cloud.tenant, id);
     let old = signer.form(&key, "image/png", &(64..=1_000), SystemTime::now() - second, past).unwrap();
-    let old: Vec<(String, String)> = old.fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let old: Fields = old.fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let status = cloud.send_form(url, &old, PNG).await;
     assert!((400..500).contains(&status), "expired: {status}");
 

@@ -1,5 +1,6 @@
-"""A workbook on standard input; its cells as openpyxl reads them on standard output, as JSON: for every
-row a list of [kind of cell, value as text, whether it keeps an apostrophe in front].
+"""A workbook on standard input; its cells as openpyxl reads them on standard output, as JSON.
+
+For every row a list of [kind of cell, value as text, whether it keeps an apostrophe in front].
 """
 
 from __future__ import annotations
