@@ -47,6 +47,7 @@ pub struct Audit {
 }
 
 struct Next {
+    tenant_id: Uuid,
     product_id: Uuid,
     product_key: i32,
     range: Range,
@@ -79,7 +80,8 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
                 resolved: false,
             };
             record(client, &new).await?;
-            set_reserving(client, next.product_id, Reserving::Halted, Some("audit finding")).await?;
+            let why = Some("audit finding");
+            set_reserving(client, next.tenant_id, next.product_id, Reserving::Halted, why).await?;
             audit.findings.push(finding);
         }
         // With a product's last chunk its holdings and lists are due. Mending them is safe at any time, so it is done
@@ -110,13 +112,14 @@ async fn mend_derived(client: &mut Client, product_key: i32) -> Result<()> {
 }
 
 async fn next_chunks(client: &Client) -> Result<Vec<Next>> {
-    let sql = "select p.id, c.product_key, c.chunk, p.first_number, p.number_count
+    let sql = "select p.id, p.tenant_id, c.product_key, c.chunk, p.first_number, p.number_count
         from number_chunks c join products p on p.key = c.product_key
         where (c.product_key, c.chunk) > (select product_key, chunk from audit_cursor)
         order by c.product_key, c.chunk limit $1";
     let rows = client.query_typed(sql, &[(&CHUNKS_PER_AUDIT_PASS, INT8)]).await.map_err(from_postgres)?;
     let next = |row| {
         Ok(Next {
+            tenant_id: column(row, "tenant_id")?,
             product_id: column(row, "id")?,
             product_key: column(row, "product_key")?,
             range: Range { first: column(row, "first_number")?, count: column(row, "number_count")? },

@@ -170,8 +170,8 @@ async fn close_payments(client: &Client, ids: &[Uuid]) -> Result<u64> {
 ///
 /// # Errors
 /// Busy or fault from the database; the sweep finds them all the same.
-pub async fn release_due(client: &mut Client, product_id: Uuid, ids: &[Uuid]) -> Result<Sweep> {
-    let product = crate::catalog::require_product(client, product_id).await?;
+pub async fn release_due(client: &mut Client, tenant_id: Uuid, product_id: Uuid, ids: &[Uuid]) -> Result<Sweep> {
+    let product = crate::products::find(client, tenant_id, product_id).await?;
     mending(client, &product, ids, true).await.map_err(Failure::into_error)
 }
 

@@ -84,26 +84,31 @@ pub(super) struct Dispute {
 }
 
 impl Money {
-    /// Locks an order and reads its money; none when there is no such order.
-    pub(super) async fn lock(tx: &Transaction<'_>, order_id: Uuid) -> Result<Option<Self>> {
+    /// Locks a store's order and reads its money; none when there is no such order. What is written later is written
+    /// by the ids that are read here.
+    pub(super) async fn lock(tx: &Transaction<'_>, tenant_id: Uuid, order_id: Uuid) -> Result<Option<Self>> {
         let sql = "select id, tenant_id, product_id, buyer_id, state, fallback, numbers,
                 coalesce(substitutes, '{}') as substitutes, coalesce(given_up, '{}') as given_up, unit_price_minor,
                 coalesce(total_minor, 0) as total_minor, currency, cancel_requested_at is not null as cancelled, version
-            from orders where id = $1 for no key update";
-        let Some(row) = tx.query_typed_opt(sql, &[(&order_id, UUID)]).await.map_err(from_postgres)? else {
+            from orders where id = $1 and tenant_id = $2 for no key update";
+        let params: [(&(dyn ToSql + Sync), _); 2] = [(&order_id, UUID), (&tenant_id, UUID)];
+        let Some(row) = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)? else {
             return Ok(None);
         };
         let order = order_from(&row)?;
-        let attempts = format!("select {COLUMNS} from payment_attempts where order_id = $1 order by number");
-        let refunds = format!("select {} from refunds where order_id = $1 order by id", super::refunds::COLUMNS);
+        let attempts =
+            format!("select {COLUMNS} from payment_attempts where order_id = $1 and tenant_id = $2 order by number");
+        let refunds = format!(
+            "select {} from refunds where order_id = $1 and tenant_id = $2 order by id",
+            super::refunds::COLUMNS
+        );
         let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state, numbers,
                 extract(epoch from now() - created_at)::float8 as age from disputes
-            where order_id = $1 order by id";
-        let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
+            where order_id = $1 and tenant_id = $2 order by id";
         let (attempts, refunds, disputes) = futures::future::try_join3(
-            tx.query_typed(&attempts, &param),
-            tx.query_typed(&refunds, &param),
-            tx.query_typed(disputes, &param),
+            tx.query_typed(&attempts, &params),
+            tx.query_typed(&refunds, &params),
+            tx.query_typed(disputes, &params),
         )
         .await
         .map_err(from_postgres)?;

@@ -13,13 +13,12 @@ use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::moves;
-use crate::catalog::require_product;
 use crate::errors::{from_postgres, is_lock_timeout};
 use crate::notices::owing;
 use crate::numbers::{Failure, repair};
 use crate::rows::{column, one_word};
-use crate::switches;
 use crate::types::{BYTEA, FLOAT8, INT2, INT8, TEXT, TIMESTAMPTZ, UUID};
+use crate::{products, switches};
 
 /// What a buyer asks for.
 #[derive(Debug, Clone, Copy)]
@@ -75,9 +74,10 @@ struct Order {
 pub async fn start(client: &mut Client, new: &NewAttempt<'_>) -> Result<Started> {
     match once(client, new).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
-            let sql = "select product_id from orders where id = $1";
-            let row = client.query_typed_one(sql, &[(&new.order_id, UUID)]).await.map_err(from_postgres)?;
-            let product = require_product(client, column(&row, "product_id")?).await?;
+            let sql = "select product_id from orders where id = $1 and tenant_id = $2";
+            let params: [(&(dyn ToSql + Sync), _); 2] = [(&new.order_id, UUID), (&new.tenant_id, UUID)];
+            let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
+            let product = products::find(client, new.tenant_id, column(&row, "product_id")?).await?;
             repair(client, &product, &failure).await?;
             once(client, new).await.map_err(Failure::into_error)
         }
@@ -104,7 +104,7 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
         return Err(Reason::HoldExpired.into());
     }
     if order.total_minor == 0 {
-        pay_nothing(&tx, new.order_id, &order).await?;
+        pay_nothing(&tx, new, &order).await?;
         tx.commit().await?;
         return Ok(Started::Free);
     }
@@ -218,8 +218,8 @@ async fn mark_paying(tx: &Transaction<'_>, order_id: Uuid, cause: &str) -> Resul
 }
 
 /// An order that costs nothing needs no gateway.
-async fn pay_nothing(tx: &Transaction<'_>, order_id: Uuid, order: &Order) -> std::result::Result<(), Failure> {
-    let product = require_product(tx.client(), order.product_id).await?;
+async fn pay_nothing(tx: &Transaction<'_>, new: &NewAttempt<'_>, order: &Order) -> std::result::Result<(), Failure> {
+    let product = products::find(tx.client(), new.tenant_id, order.product_id).await?;
     if switches::reserving(tx, product.key).await? == domain::catalog::Reserving::Halted {
         return Err(Reason::ReservingHalted.into());
     }
@@ -233,6 +233,6 @@ async fn pay_nothing(tx: &Transaction<'_>, order_id: Uuid, order: &Order) -> std
         select id, version, 'reserved', 'paid', 'free' from changed",
         owing("changed")
     );
-    tx.execute_typed(&sql, &[(&order_id, UUID)]).await?;
+    tx.execute_typed(&sql, &[(&new.order_id, UUID)]).await?;
     Ok(())
 }
