@@ -49,7 +49,8 @@ async fn fresh(database: &TestDatabase) -> (Client, Product) {
 /// One batch; every order of it must be decided.
 async fn serve(client: &mut Client, product: &Product, ids: &[Uuid]) {
     let mut rng = randomness::stream(randomness::seed(), 0);
-    let served = reserve(client, product.described.id, ids, &mut rng).await.unwrap().served;
+    let (tenant_id, product_id) = (product.described.tenant_id, product.described.id);
+    let served = reserve(client, tenant_id, product_id, ids, &mut rng).await.unwrap().served;
     assert_eq!(served.len(), ids.len());
     assert!(served.iter().all(|(_, served)| *served == Served::Done), "{served:?}");
 }

@@ -184,10 +184,10 @@ async fn pass(
     let tx = client.transaction().await?;
     // Not those in `paying`: their gateways are asked first, see `close_payments`.
     let sql = "select id, buyer_id, numbers, cancel_requested_at is not null as cancelled from orders
-        where id = any($1) and state = 'reserved' and (sweep_at <= now() or $2)
+        where id = any($1) and product_key = $3 and state = 'reserved' and (sweep_at <= now() or $2)
             and (expires_at <= now() or cancel_requested_at is not null)
         order by id for no key update skip locked";
-    let rows = tx.query_typed(sql, &[(&ids, UUIDS), (&at_once, BOOL)]).await?;
+    let rows = tx.query_typed(sql, &[(&ids, UUIDS), (&at_once, BOOL), (&product.key, INT4)]).await?;
     let held: Vec<Held> = rows.iter().map(held_from).collect::<Result<_>>()?;
     if held.is_empty() || switches::reserving(&tx, product.key).await? == Reserving::Halted {
         return Ok(Sweep::default());

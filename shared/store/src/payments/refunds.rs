@@ -177,7 +177,7 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     super::settle::complete(&mut money)?;
     money.write(&tx).await?;
     for failed in covered {
-        mark_retried(&tx, failed, refund.id).await?;
+        mark_retried(&tx, refund.tenant_id, failed, refund.id).await?;
     }
     owe(&tx, &money, refund.id).await?;
     tx.commit().await.map_err(from_postgres)?;
@@ -208,7 +208,7 @@ pub async fn retry_refund(client: &mut Client, tenant_id: Uuid, order_id: Uuid, 
     money.add_refund(again.clone());
     super::settle::complete(&mut money)?;
     money.write(&tx).await?;
-    mark_retried(&tx, failed.id, again.id).await?;
+    mark_retried(&tx, tenant_id, failed.id, again.id).await?;
     owe(&tx, &money, again.id).await?;
     tx.commit().await.map_err(from_postgres)?;
     Ok(again)
@@ -296,9 +296,10 @@ fn covered_by(money: &Money, new: &Refund, gives_all: bool) -> Vec<Uuid> {
     money.refunds.iter().filter(covers).map(|failed| failed.id).collect()
 }
 
-async fn mark_retried(tx: &Transaction<'_>, failed: Uuid, again: Uuid) -> Result<()> {
-    let sql = "update refunds set retried_as = $2 where id = $1 and retried_as is null";
-    match tx.execute_typed(sql, &[(&failed, UUID), (&again, UUID)]).await.map_err(from_postgres)? {
+async fn mark_retried(tx: &Transaction<'_>, tenant_id: Uuid, failed: Uuid, again: Uuid) -> Result<()> {
+    let sql = "update refunds set retried_as = $2 where id = $1 and tenant_id = $3 and retried_as is null";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&failed, UUID), (&again, UUID), (&tenant_id, UUID)];
+    match tx.execute_typed(sql, &params).await.map_err(from_postgres)? {
         1 => Ok(()),
         _ => Err(Reason::WrongState.into()),
     }
@@ -346,8 +347,8 @@ pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
     let sql = "update refunds set state = $2, gateway_refund_id = $3, failure = $4, numbers = $7, key_of = $8,
             key_number = $9, retried_as = case when $10 then coalesce(retried_as, id) end, version = version + 1,
             look_at = now() + make_interval(secs => least($5, $6 * power(2, least(tries, 10))))
-        where id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 10] = [
+        where id = $1 and tenant_id = $11";
+    let params: [(&(dyn ToSql + Sync), _); 11] = [
         (&refund.id, UUID),
         (&refund.state.word(), TEXT),
         (&refund.gateway_refund_id, TEXT),
@@ -358,6 +359,7 @@ pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
         (&refund.key_of, UUID),
         (&refund.key_number, INT2),
         (&refund.is_retried, BOOL),
+        (&refund.tenant_id, UUID),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
 }
