@@ -121,7 +121,8 @@ pub(crate) async fn digest(client: &Client, tenant_id: Uuid) -> BTreeMap<String,
     let sql = "select c.relname::text, a.attname::text from pg_class c join pg_attribute a on a.attrelid = c.oid
         where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and not a.attisdropped
             and (a.attname in ('tenant_id', 'product_key')
-                or c.relname = 'order_events' and a.attname = 'order_id' or c.relname = 'tenants' and a.attname = 'id')";
+                or c.relname = 'order_events' and a.attname = 'order_id'
+                or c.relname = 'tenants' and a.attname = 'id')";
     let mut digest = BTreeMap::new();
     for row in client.query(sql, &[]).await.unwrap() {
         let (table, column): (String, String) = (row.get(0), row.get(1));

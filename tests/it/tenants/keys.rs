@@ -12,8 +12,8 @@ use super::furnished::{Furnished, digest};
 
 /// Foreign keys between two tables with a tenant that do not name it, and what does their work.
 const WITHOUT_TENANT: &[(&str, &str)] = &[
-    ("payment_attempts_order_exists", "orders have no unique (tenant_id, id); payment_attempts_order_of_tenant compares"),
-    ("refunds_order_exists", "refunds_attempt_of_order names the order of the attempt; to drop this one would lock orders"),
+    ("payment_attempts_order_exists", "orders have no unique (tenant_id, id): payment_attempts_order_of_tenant looks"),
+    ("refunds_order_exists", "refunds_attempt_of_order says more; to drop this one would lock orders"),
 ];
 
 /// Ids of something else that no foreign key with the tenant keeps, and why.
