@@ -185,7 +185,8 @@ async fn check_owners(client: &Client, product_key: i32, range: Range, chunk: i3
 /// I1, the other way: every order in a state that owns numbers owns all of its list. A thousand orders per statement.
 async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>> {
     let sql = "with page as (
-            select id, state, numbers, given_up, version, total_minor, unit_price_minor from orders
+            select id, tenant_id, product_id, state, numbers, given_up, version, total_minor, unit_price_minor
+            from orders
             where product_key = $1 and ($2::uuid is null or id > $2) order by id limit 1000
         )
         select count(*) as seen, max(id::text)::uuid as last,
@@ -196,7 +197,9 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
             count(*) filter (where version <> (select count(*) from order_events e where e.order_id = page.id)
                 or state <> (select e.to_state from order_events e where e.order_id = page.id order by e.version desc limit 1)
                 ) as histories,
-            count(*) filter (where total_minor <> unit_price_minor * cardinality(numbers)) as totals
+            count(*) filter (where total_minor <> unit_price_minor * cardinality(numbers)) as totals,
+            count(*) filter (where not exists (select from products p
+                where p.key = $1 and p.id = page.product_id and p.tenant_id = page.tenant_id)) as strangers
         from page";
     let mut findings = Vec::new();
     let mut after: Option<Uuid> = None;
@@ -207,6 +210,7 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
             ("I1", "owners", "orders do not own all their numbers"),
             ("I12", "histories", "orders have a history that does not lead to their state"),
             ("I4", "totals", "orders have a total that is not the price of their numbers"),
+            ("I10", "strangers", "orders do not belong together with their product and its store"),
         ] {
             let wrong: i64 = column(&row, name)?;
             if wrong > 0 {

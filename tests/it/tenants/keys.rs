@@ -116,6 +116,24 @@ async fn a_row_cannot_name_another_stores() {
     database.finish_under_way().await;
 }
 
+/// Where no key keeps them together, the operators' audit looks.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_names_another_store_is_found() {
+    let database = TestDatabase::new().await;
+    let mut client = database.another_owner().await;
+    let (here, there) = (seed::store(&client).await, seed::store(&client).await);
+    let sold = seed::product(here, 10).insert(&mut client).await;
+    seed::order(&client, &sold, Uuid::now_v7(), &seed::quick(1)).await;
+    for (store, found) in [(there, vec!["I10"]), (here, vec![])] {
+        let moved = format!("update orders set tenant_id = '{store}'");
+        assert_eq!(client.execute(&moved, &[]).await.unwrap(), 1);
+        let audit = store::audit::product(&mut client, &sold).await.unwrap();
+        let invariants: Vec<&str> = audit.findings.iter().map(|finding| finding.invariant).collect();
+        assert_eq!(invariants, found, "{:?}", audit.findings);
+    }
+    database.finish_under_way().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_move_no_row_to_another_store() {
     let database = TestDatabase::new().await;

@@ -39,7 +39,7 @@ async fn nothing_of_another_tenant_is_read() {
     assert_eq!(orders::list(&client, us, theirs.buyer.id, page).await.unwrap(), []);
     assert_eq!(payments::find_attempt(&client, us, attempt).await.unwrap(), None);
     let known_as = format!("manual-{attempt}");
-    let found = async |tenant_id| {
+    let found = async |tenant_id: Uuid| {
         payments::find_attempt_of_payment(&client, tenant_id, Gateway::Manual, &known_as).await.unwrap().is_some()
     };
     assert!(found(theirs.tenant_id).await && !found(us).await);
