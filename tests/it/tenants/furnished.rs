@@ -73,7 +73,7 @@ impl Furnished {
         let (product_id, buyer_id, staff_id) = (self.product.described.id, self.buyer.id, self.member.id);
         format!(
             "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state)
-                values (gen_random_uuid(), '{tenant_id}', '{order}', '{attempt}', 'du_1', 1, 'open');
+                values (gen_random_uuid(), '{tenant_id}', '{order}', '{attempt}', 'du_{order}', 1, 'open');
             insert into inbox (tenant_id, gateway, event_id, kind, processed_at)
                 values ('{tenant_id}', 'stripe', 'evt_1', 'payment', now());
             insert into gateway_accounts (tenant_id, gateway, sealed)
