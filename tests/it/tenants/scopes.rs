@@ -21,6 +21,7 @@ async fn furnish(database: &TestDatabase) -> (Furnished, Furnished) {
     (ours, Furnished::new(database, there, "+34600000002").await)
 }
 
+#[track_caller]
 fn assert_not_found<T>(result: Result<T>) {
     let is_not_found = matches!(&result, Err(Error::Rejected(Reason::NotFound)));
     assert!(is_not_found, "{:?}", result.map(drop));
