@@ -12,13 +12,21 @@ use crate::output::{Output, instant, minor, or_dash, table};
 
 /// `tirada order`
 pub(crate) async fn show(client: &Client, id: Uuid) -> Result<Output, Failure> {
-    let found = store::orders::history(client, id).await;
-    let (order, events) =
-        found.map_err(|error| Failure::explained(error, Reason::NotFound, format!("there is no order {id}")))?;
+    let (order, events) = find(client, id).await?;
     let facts = table(["ORDER", &order.id.to_string()], facts(&order));
     let rows = events.iter().map(event_row).collect();
     let text = format!("{facts}\n\n{}", table(["VERSION", "AT", "FROM", "TO", "CAUSE"], rows));
     Ok(Output::new(text, in_json(&order, &events)))
+}
+
+async fn find(client: &Client, id: Uuid) -> Result<(Order, Vec<Event>), Failure> {
+    let found = store::orders::history(client, id).await;
+    found.map_err(|error| Failure::explained(error, Reason::NotFound, format!("there is no order {id}")))
+}
+
+/// The order, or a refusal that names it.
+pub(crate) async fn require(client: &Client, id: Uuid) -> Result<Order, Failure> {
+    Ok(find(client, id).await?.0)
 }
 
 fn facts(order: &Order) -> Vec<[String; 2]> {

@@ -1,6 +1,5 @@
 //! An order's payments, refunds and disputes.
 
-use domain::Reason;
 use domain::payments::Use;
 use serde_json::{Value, json};
 use store::Client;
@@ -8,15 +7,13 @@ use store::payments::{Attempt, DisputeOf, Overview, RefundEntry, find_overview};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::history::list;
+use crate::history::{list, require};
 use crate::output::{Output, instant, or_dash, table};
 
 /// `tirada payments`
 pub(crate) async fn show(client: &Client, id: Uuid) -> Result<Output, Failure> {
-    let found = find_overview(client, id).await;
-    let found =
-        found.map_err(|error| Failure::explained(error, Reason::NotFound, format!("there is no order {id}")))?;
-    Ok(report(id, &found))
+    let order = require(client, id).await?;
+    Ok(report(id, &find_overview(client, order.tenant_id, id).await?))
 }
 
 fn report(id: Uuid, overview: &Overview) -> Output {

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::accounts::stage;
 use crate::cli::PayArgs;
 use crate::failure::Failure;
+use crate::history;
 use crate::output::{Output, minor};
 
 /// Attempts that one command may call off before it books. There is at most one open.
@@ -25,8 +26,9 @@ const KEY: &str = "booked by staff";
 pub(crate) async fn book(database: Database, args: PayArgs, environment: &Environment) -> Result<Output, Failure> {
     let PayArgs { order: id, reason } = args;
     let cashier = Cashier::from_environment(stage(environment)?, environment, database.clone())?;
+    let tenant_id = history::require(&database.client().await?, id).await?.tenant_id;
     for _ in 0..TURNS {
-        let order = find(&database, id).await?;
+        let order = find(&database, tenant_id, id).await?;
         match begin(&database, id, &order).await? {
             Started::Free => return Ok(report(id, State::Paid, "it costs nothing", &reason)),
             Started::New(attempt) | Started::Known(attempt) => {
@@ -41,8 +43,8 @@ pub(crate) async fn book(database: Database, args: PayArgs, environment: &Enviro
     Err(Failure::busy("the buyer keeps starting other payments; try again"))
 }
 
-async fn find(database: &Database, id: Uuid) -> Result<Payable, Failure> {
-    let found = find_payable(&*database.client().await?, id).await?;
+async fn find(database: &Database, tenant_id: Uuid, id: Uuid) -> Result<Payable, Failure> {
+    let found = find_payable(&*database.client().await?, tenant_id, id).await?;
     found.ok_or_else(|| Failure::refused(format!("there is no order {id}")))
 }
 
@@ -78,7 +80,7 @@ async fn begin(database: &Database, id: Uuid, order: &Payable) -> Result<Started
 
 /// Calls off the buyer's open payment. What turns out to be paid needs no other.
 async fn close(database: &Database, cashier: &Cashier, open: Attempt) -> Result<(), Failure> {
-    let order = find(database, open.order_id).await?;
+    let order = find(database, open.tenant_id, open.order_id).await?;
     let name = open.gateway.word();
     let step = next_step(order.order, open.view());
     let busy = || Failure::busy(format!("another payment, with {name}, is not called off yet; try again in a minute"));
@@ -92,9 +94,9 @@ async fn close(database: &Database, cashier: &Cashier, open: Attempt) -> Result<
 }
 
 async fn booked(database: &Database, id: Uuid, attempt: &Attempt, reason: &str) -> Result<Output, Failure> {
-    let state = find(database, id).await?.order.state;
+    let state = find(database, attempt.tenant_id, id).await?.order.state;
     let amount = minor(attempt.amount_minor, &attempt.currency);
-    let overview = find_overview(&*database.client().await?, id).await?;
+    let overview = find_overview(&*database.client().await?, attempt.tenant_id, id).await?;
     let returned = overview.refunds.iter().any(|entry| entry.refund.attempt_id == attempt.id);
     let what = match state {
         _ if returned => format!("{amount} were booked and go back: hand them out (`tirada payments {id}`)"),

@@ -22,7 +22,8 @@ pub(crate) async fn change(client: &Client, act: ProductAct) -> Result<Output, F
     let new = Policy { gateways, capture, late_money, keeps_disputed: keep_disputed };
     let hold = Duration::from_secs(product.described.hold_seconds.unsigned_abs().into());
     check(&new, hold)?;
-    let accounts = list_accounts(client, product.described.tenant_id).await?;
+    let tenant_id = product.described.tenant_id;
+    let accounts = list_accounts(client, tenant_id).await?;
     let has_account = |gateway: Gateway| accounts.iter().any(|account| account.gateway == gateway);
     if let Some(without) = new.gateways.iter().find(|one| **one != Gateway::Manual && !has_account(**one)) {
         let (slug, name) = (&product.store, without.word());
@@ -31,8 +32,8 @@ pub(crate) async fn change(client: &Client, act: ProductAct) -> Result<Output, F
              --credentials FILE`"
         )));
     }
-    let before = find_policy(client, id).await?.unwrap_or_else(|| new.clone());
-    save_policy(client, id, &new).await?;
+    let before = find_policy(client, tenant_id, id).await?.unwrap_or_else(|| new.clone());
+    save_policy(client, tenant_id, id, &new).await?;
     let names = ["gateways", "capture", "late money", "disputed numbers"].map(str::to_owned);
     let rows = names.into_iter().zip(words(&before)).zip(words(&new));
     let rows = rows.map(|((name, then), now)| [name, then, now]).collect();

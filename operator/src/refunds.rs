@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::cli::{RefundAct, RefundAllArgs, RefundArgs, RetryArgs};
 use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::history::list;
+use crate::history::{self, list};
 use crate::output::{Output, minor};
 use crate::products::require;
 
@@ -41,9 +41,7 @@ pub(crate) async fn refund(client: &mut Client, act: RefundAct, confirm: Confirm
 
 async fn one(client: &mut Client, args: RefundArgs, confirm: Confirm) -> Result<Output, Failure> {
     let RefundArgs { order: id, numbers, reason } = args;
-    let found = store::orders::history(client, id).await;
-    let (order, _) =
-        found.map_err(|error| Failure::explained(error, Reason::NotFound, format!("there is no order {id}")))?;
+    let order = history::require(client, id).await?;
     let numbers: Option<Vec<i32>> = numbers.map(|numbers| numbers.0.into_iter().flatten().collect());
     let what = numbers.as_ref().map_or_else(|| "all that is left".into(), |some| list(some, order.padding));
     confirm.ask(&format!("This gives the money of order {id} back and its numbers to stock: {what}."))?;
@@ -97,7 +95,7 @@ fn explain(error: Error, order: &Order) -> Failure {
 
 async fn retry(client: &mut Client, id: Uuid) -> Result<Output, Failure> {
     let failed = find_refund(client, id).await?.ok_or_else(|| Failure::refused(format!("there is no refund {id}")))?;
-    let again = retry_refund(client, failed.order_id, id).await.map_err(|error| {
+    let again = retry_refund(client, failed.tenant_id, failed.order_id, id).await.map_err(|error| {
         let state = failed.state.word();
         let text = format!("refund {id} is {state} and cannot be tried again: only a failed one that nothing replaced");
         Failure::explained(error, Reason::WrongState, text)
@@ -110,18 +108,18 @@ async fn retry(client: &mut Client, id: Uuid) -> Result<Output, Failure> {
 /// Every failed refund of a product, once each. One that fails again is for the next run.
 async fn retry_all(client: &mut Client, id: Uuid, confirm: Confirm) -> Result<Output, Failure> {
     let product = require(client, id).await?;
-    let name = &product.described.name;
+    let (tenant_id, name) = (product.described.tenant_id, &product.described.name);
     confirm.ask(&format!("This tries every failed refund of {name:?} again."))?;
     let mut run = Run::default();
     let mut after = None;
     while run.failed.len() < FAILURES_MAX {
-        let page = list_failed(client, id, after).await?;
+        let page = list_failed(client, tenant_id, id, after).await?;
         after = page.last().map(|(refund, _)| *refund);
         if after.is_none() {
             break;
         }
         for (refund_id, order_id) in page {
-            let again = retry_refund(client, order_id, refund_id).await;
+            let again = retry_refund(client, tenant_id, order_id, refund_id).await;
             count(client, order_id, again, &mut run).await?;
             if run.failed.len() >= FAILURES_MAX {
                 break;
@@ -134,7 +132,7 @@ async fn retry_all(client: &mut Client, id: Uuid, confirm: Confirm) -> Result<Ou
 
 /// Nobody moves cash but staff.
 async fn is_by_hand(client: &Client, refund: &Refund) -> Result<bool, Failure> {
-    let attempt = find_attempt(client, refund.attempt_id).await?;
+    let attempt = find_attempt(client, refund.tenant_id, refund.attempt_id).await?;
     Ok(attempt.is_some_and(|attempt| attempt.gateway == Gateway::Manual))
 }
 
@@ -169,7 +167,7 @@ async fn all(client: &mut Client, args: RefundAllArgs, confirm: Confirm) -> Resu
     let mut run = Run::default();
     let mut after = None;
     while run.failed.len() < FAILURES_MAX {
-        let page = list_refundable(client, id, after).await?;
+        let page = list_refundable(client, product.described.tenant_id, id, after).await?;
         after = page.last().copied();
         if after.is_none() {
             break;

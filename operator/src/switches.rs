@@ -10,7 +10,7 @@ use crate::cli::{IntakeAct, IntakeArgs, ReservingAct, ReservingArgs, Target};
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::products::require_store;
+use crate::products::{require, require_store};
 
 /// `tirada intake`
 pub(crate) async fn intake(client: &Client, act: IntakeAct, confirm: Confirm) -> Result<Output, Failure> {
@@ -30,7 +30,10 @@ pub(crate) async fn intake(client: &Client, act: IntakeAct, confirm: Confirm) ->
 
 async fn find_switch(client: &Client, target: &Target) -> Result<(Switch, String), Failure> {
     match target {
-        Target { product: Some(id), .. } => Ok((Switch::Product(*id), format!("product {id}"))),
+        Target { product: Some(id), .. } => {
+            let tenant_id = require(client, *id).await?.described.tenant_id;
+            Ok((Switch::Product(tenant_id, *id), format!("product {id}")))
+        }
         Target { store: Some(slug), .. } => {
             Ok((Switch::Tenant(require_store(client, slug).await?.id), format!("store {slug}")))
         }
@@ -45,8 +48,8 @@ pub(crate) async fn reserving(client: &Client, act: ReservingAct) -> Result<Outp
         ReservingAct::Halt(args) => (Reserving::Halted, args),
         ReservingAct::Resume(args) => (Reserving::On, args),
     };
-    let set = set_reserving(client, product, reserving, Some(&reason)).await;
-    set.map_err(|error| Failure::explained(error, Reason::NotFound, format!("there is no product {product}")))?;
+    let tenant_id = require(client, product).await?.described.tenant_id;
+    set_reserving(client, tenant_id, product, reserving, Some(&reason)).await?;
     let open = store::findings::list_open(client, Some(product), 1).await?;
     let mut text = format!("reserving of product {product}: {}", reserving.word());
     if reserving == Reserving::On && !open.is_empty() {

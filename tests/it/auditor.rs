@@ -63,6 +63,7 @@ const DAMAGE: &[(&str, &str)] = &[
     ("update holds set sweep_at = sweep_at + interval '1 s'", "I9: held orders"),
     ("update holds set order_ids = order_ids || gen_random_uuid()", "I9: unknown orders"),
     ("update outbox set order_id = gen_random_uuid()", "I9"),
+    ("update outbox set tenant_id = (select id from tenants where slug = 'other')", "I9: messages"),
     (
         "insert into notices (order_id, kind, tenant_id)
         select o.id, 'rejected', t.id from orders o, tenants t where o.state = 'rejected' and t.slug = 'other'",

@@ -20,5 +20,6 @@ mod pool;
 mod roles;
 mod staff;
 mod template;
+mod tenants;
 mod tidy;
 mod uploads;

@@ -49,8 +49,8 @@ async fn a_future_dropped_inside_a_transaction_undoes_it() {
             .unwrap();
         let mut worker = app.client().await.unwrap();
         let mut rng = randomness::stream(seed, after_ms);
-        let product_id = product.described.id;
-        let work = async move { reserve(&mut worker, product_id, &[id], &mut rng).await };
+        let (tenant_id, product_id) = (product.described.tenant_id, product.described.id);
+        let work = async move { reserve(&mut worker, tenant_id, product_id, &[id], &mut rng).await };
         assert!(tokio::time::timeout(Duration::from_millis(after_ms), work).await.is_err());
         holder.rollback().await.unwrap();
         let next = app.client().await.unwrap();

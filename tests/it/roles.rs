@@ -21,12 +21,12 @@ use uuid::Uuid;
 use crate::openapi::{documents, operations};
 
 /// A route that bears a token.
-struct Route {
-    function: &'static str,
-    method: String,
-    path: String,
-    action: Action,
-    scheme: String,
+pub(crate) struct Route {
+    pub(crate) function: &'static str,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) action: Action,
+    pub(crate) scheme: String,
 }
 
 /// All of them. Those of refresh tokens are no action: they are for whoever has one.
@@ -58,14 +58,14 @@ fn the_table_has_every_route_and_nothing_else() {
 }
 
 /// An environment of every function that has such routes.
-struct World {
-    office: Office,
-    apis: BTreeMap<&'static str, Api>,
-    routes: Vec<Route>,
+pub(crate) struct World {
+    pub(crate) office: Office,
+    pub(crate) apis: BTreeMap<&'static str, Api>,
+    pub(crate) routes: Vec<Route>,
 }
 
 impl World {
-    async fn open() -> Self {
+    pub(crate) async fn open() -> Self {
         let office = Office::open().await;
         let database = &office.database;
         let queues = Arc::new(Queues::new(Settings::default(), randomness::seed()));
@@ -81,7 +81,7 @@ impl World {
         Self { apis: apis.into(), routes: routes(), office }
     }
 
-    async fn send(&self, route: &Route, bearer: Option<&str>, target: &Target) -> Answer {
+    pub(crate) async fn send(&self, route: &Route, bearer: Option<&str>, target: &Target) -> Answer {
         let path = route
             .path
             .replace("{product}", &target.product.to_string())
@@ -101,20 +101,20 @@ impl World {
         self.apis[route.function].send(request, target.body(route.action).to_string()).await
     }
 
-    async fn finish(self) {
+    pub(crate) async fn finish(self) {
         self.office.database.finish_under_way().await;
     }
 }
 
 /// What requests are about: one of each kind, of one store.
-struct Target {
-    product: Uuid,
-    order: Uuid,
-    member: Uuid,
-    session: Uuid,
-    export: Uuid,
-    upload: Uuid,
-    one_time_password: String,
+pub(crate) struct Target {
+    pub(crate) product: Uuid,
+    pub(crate) order: Uuid,
+    pub(crate) member: Uuid,
+    pub(crate) session: Uuid,
+    pub(crate) export: Uuid,
+    pub(crate) upload: Uuid,
+    pub(crate) one_time_password: String,
 }
 
 impl Target {
@@ -142,7 +142,7 @@ impl Target {
         Self { product: product.described.id, order, member: member.id, session, export, upload, one_time_password }
     }
 
-    fn ids(&self) -> [String; 6] {
+    pub(crate) fn ids(&self) -> [String; 6] {
         [self.product, self.order, self.member, self.session, self.export, self.upload].map(|id| id.to_string())
     }
 

@@ -84,7 +84,8 @@ async fn the_auditor_finds_the_rest() {
     world.note("an operator rebuilds and resumes");
     let mut client = world.database.another_owner().await;
     assert_eq!(rebuild(&mut client, &product).await.unwrap(), 2);
-    set_reserving(&client, product.described.id, Reserving::On, Some("rebuilt")).await.unwrap();
+    let (tenant_id, id) = (product.described.tenant_id, product.described.id);
+    set_reserving(&client, tenant_id, id, Reserving::On, Some("rebuilt")).await.unwrap();
     world.pass(PARKED_FOR * 2).await;
     assert_eq!(ended(waiting).await, "reserved");
     assert_eq!(ended(place(&world, &product, &[7]).await).await, "numbers-taken");

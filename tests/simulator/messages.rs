@@ -38,8 +38,8 @@ fn failed(answer: &Value) -> BTreeSet<&str> {
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap()).collect()
 }
 
-/// What no worker can serve: not JSON, not a message, an unknown version, an unknown order, and for those who look at
-/// the product first, an unknown product.
+/// What no worker can serve: not JSON, not a message, an unknown version, an unknown order, one of another store, and
+/// for those who look at the product first, an unknown product.
 fn poison(product: &Product, order: Uuid) -> impl Fn(Queue) -> BTreeSet<String> {
     let good = message(product, order);
     let for_all = BTreeSet::from([
@@ -47,6 +47,7 @@ fn poison(product: &Product, order: Uuid) -> impl Fn(Queue) -> BTreeSet<String> 
         r#"{"v":1,"order_id":7}"#.to_owned(),
         good.body().replace(r#""v":1"#, r#""v":9"#),
         message(product, Uuid::now_v7()).body(),
+        OrderMessage { tenant_id: Uuid::now_v7(), ..good }.body(),
     ]);
     let product = OrderMessage { product_id: Uuid::now_v7(), ..good }.body();
     move |queue| {

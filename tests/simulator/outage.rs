@@ -160,7 +160,8 @@ async fn a_product_halted_for_ten_minutes() {
     let (product, other) = (world.product(1_000).await, world.product(1_000).await);
     let (owner, halted, on) = (world.database.owner(), Reserving::Halted, Reserving::On);
     backlog(&world, &product, 50, 5).await;
-    set_reserving(owner, product.described.id, halted, Some("a data fault")).await.unwrap();
+    let (tenant_id, id) = (product.described.tenant_id, product.described.id);
+    set_reserving(owner, tenant_id, id, halted, Some("a data fault")).await.unwrap();
     world.jobs_at_once(1, Duration::from_millis(200));
     world.run();
     let parked = "select count(distinct o.id) from outbox x join orders o on o.id = x.order_id
@@ -182,7 +183,7 @@ async fn a_product_halted_for_ten_minutes() {
     }
     let outcomes = look::outcomes(&world.database, &product).await;
     assert_eq!(outcomes, look::expected([("queued", 50), ("reserved", 5)]), "nothing of it changes hands");
-    set_reserving(owner, product.described.id, on, None).await.unwrap();
+    set_reserving(owner, product.described.tenant_id, product.described.id, on, None).await.unwrap();
     world.drain(BOUND).await;
     let outcomes = look::outcomes(&world.database, &product).await;
     assert_eq!(outcomes, look::expected([("reserved", 50), ("cancelled", 5)]));

@@ -67,7 +67,7 @@ async fn paused_with_a_backlog() {
     let world = World::start(Setup::default()).await;
     let (product, other) = (world.product(100).await, world.product(100).await);
     let (id, tenant) = (product.described.id, product.described.tenant_id);
-    let switches = [Switch::Platform, Switch::Tenant(tenant), Switch::Product(id)];
+    let switches = [Switch::Platform, Switch::Tenant(tenant), Switch::Product(tenant, id)];
     for (switch, round) in switches.into_iter().zip(0..) {
         world.halt();
         let numbers = 10 * round + 1..=10 * round + 4;
@@ -176,5 +176,6 @@ async fn close(world: &World, product: &Product) {
 }
 
 async fn halt(world: &World, product: &Product, reserving: Reserving) {
-    set_reserving(world.database.owner(), product.described.id, reserving, Some("a test")).await.unwrap();
+    let (tenant_id, id) = (product.described.tenant_id, product.described.id);
+    set_reserving(world.database.owner(), tenant_id, id, reserving, Some("a test")).await.unwrap();
 }

@@ -24,12 +24,12 @@ pub async fn save(client: &Client, tenant_id: Uuid, key: &str, webhook_secret: &
 ///
 /// # Errors
 /// Not-found when there is no such product, or busy or fault from the database.
-pub async fn sell(client: &Client, product_id: Uuid) -> Result<()> {
+pub async fn sell(client: &Client, tenant_id: Uuid, product_id: Uuid) -> Result<()> {
     let policy = Policy {
         gateways: vec![Gateway::Sandbox],
         capture: CaptureMode::Automatic,
         late_money: LateMoney::Retake,
         keeps_disputed: false,
     };
-    save_policy(client, product_id, &policy).await
+    save_policy(client, tenant_id, product_id, &policy).await
 }

@@ -170,7 +170,7 @@ pub async fn pay_in_cash(database: &TestDatabase, product: &Product, order_id: U
         refunds: Vec::new(),
         disputes: Vec::new(),
     };
-    record(&mut client, attempt.id, Answer::Observed(&paid)).await.unwrap();
+    record(&mut client, attempt.tenant_id, attempt.id, Answer::Observed(&paid)).await.unwrap();
     assert_eq!(look::order(database, order_id).await.state, State::Paid);
 }
 

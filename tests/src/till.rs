@@ -150,6 +150,12 @@ impl Till {
         Buyer::new(self.product.described.tenant_id)
     }
 
+    /// The store.
+    #[must_use]
+    pub const fn tenant_id(&self) -> Uuid {
+        self.product.described.tenant_id
+    }
+
     /// Where a gateway's events go.
     #[must_use]
     pub fn webhook_path(&self, dialect: Dialect) -> String {

@@ -103,6 +103,6 @@ impl Cashier {
 
     async fn write_refund(&self, refund: &Refund, answer: RefundAnswer<'_>) -> Result<()> {
         let mut client = self.database.client().await?;
-        record_refund(&mut client, refund.order_id, refund.id, answer).await
+        record_refund(&mut client, refund.tenant_id, refund.order_id, refund.id, answer).await
     }
 }

@@ -255,7 +255,7 @@ impl Cashier {
     async fn write(&self, attempt: &Attempt, answer: Answer<'_>) -> Result<Asked> {
         let now = {
             let mut client = self.database.client().await?;
-            record(&mut client, attempt.id, answer).await?
+            record(&mut client, attempt.tenant_id, attempt.id, answer).await?
         };
         meter(attempt, &now, answer);
         if let Some(observed) = answer.observed()

@@ -47,6 +47,7 @@ pub struct Audit {
 }
 
 struct Next {
+    tenant_id: Uuid,
     product_id: Uuid,
     product_key: i32,
     range: Range,
@@ -79,7 +80,8 @@ pub async fn pass(client: &mut Client) -> Result<Audit> {
                 resolved: false,
             };
             record(client, &new).await?;
-            set_reserving(client, next.product_id, Reserving::Halted, Some("audit finding")).await?;
+            let why = Some("audit finding");
+            set_reserving(client, next.tenant_id, next.product_id, Reserving::Halted, why).await?;
             audit.findings.push(finding);
         }
         // With a product's last chunk its holdings and lists are due. Mending them is safe at any time, so it is done
@@ -110,13 +112,14 @@ async fn mend_derived(client: &mut Client, product_key: i32) -> Result<()> {
 }
 
 async fn next_chunks(client: &Client) -> Result<Vec<Next>> {
-    let sql = "select p.id, c.product_key, c.chunk, p.first_number, p.number_count
+    let sql = "select p.id, p.tenant_id, c.product_key, c.chunk, p.first_number, p.number_count
         from number_chunks c join products p on p.key = c.product_key
         where (c.product_key, c.chunk) > (select product_key, chunk from audit_cursor)
         order by c.product_key, c.chunk limit $1";
     let rows = client.query_typed(sql, &[(&CHUNKS_PER_AUDIT_PASS, INT8)]).await.map_err(from_postgres)?;
     let next = |row| {
         Ok(Next {
+            tenant_id: column(row, "tenant_id")?,
             product_id: column(row, "id")?,
             product_key: column(row, "product_key")?,
             range: Range { first: column(row, "first_number")?, count: column(row, "number_count")? },
@@ -182,7 +185,8 @@ async fn check_owners(client: &Client, product_key: i32, range: Range, chunk: i3
 /// I1, the other way: every order in a state that owns numbers owns all of its list. A thousand orders per statement.
 async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>> {
     let sql = "with page as (
-            select id, state, numbers, given_up, version, total_minor, unit_price_minor from orders
+            select id, tenant_id, product_id, state, numbers, given_up, version, total_minor, unit_price_minor
+            from orders
             where product_key = $1 and ($2::uuid is null or id > $2) order by id limit 1000
         )
         select count(*) as seen, max(id::text)::uuid as last,
@@ -193,7 +197,9 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
             count(*) filter (where version <> (select count(*) from order_events e where e.order_id = page.id)
                 or state <> (select e.to_state from order_events e where e.order_id = page.id order by e.version desc limit 1)
                 ) as histories,
-            count(*) filter (where total_minor <> unit_price_minor * cardinality(numbers)) as totals
+            count(*) filter (where total_minor <> unit_price_minor * cardinality(numbers)) as totals,
+            count(*) filter (where not exists (select from products p
+                where p.key = $1 and p.id = page.product_id and p.tenant_id = page.tenant_id)) as strangers
         from page";
     let mut findings = Vec::new();
     let mut after: Option<Uuid> = None;
@@ -204,6 +210,7 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
             ("I1", "owners", "orders do not own all their numbers"),
             ("I12", "histories", "orders have a history that does not lead to their state"),
             ("I4", "totals", "orders have a total that is not the price of their numbers"),
+            ("I10", "strangers", "orders do not belong together with their product and its store"),
         ] {
             let wrong: i64 = column(&row, name)?;
             if wrong > 0 {

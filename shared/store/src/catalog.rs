@@ -145,13 +145,20 @@ const PRODUCT_COLUMNS: &str = "id, key, tenant_id, campaign, name, first_number,
     currency, opens_at, closes_at, zone, hold_seconds, numbers_per_order_max, numbers_per_buyer_max, intake, reserving,
     version, (select slug from tenants where id = products.tenant_id) as store";
 
-/// The product with this id.
+/// The product with this id; for the public and for operators, so across tenants.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn find_product(client: &Client, id: Uuid) -> Result<Option<Product>> {
     let sql = format!("select {PRODUCT_COLUMNS} from products where id = $1");
     let row = client.query_typed_opt(&sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
+    row.as_ref().map(product_from).transpose()
+}
+
+/// A product of a store; those of others do not exist.
+pub(crate) async fn find_of_store(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<Option<Product>> {
+    let sql = format!("select {PRODUCT_COLUMNS} from products where id = $1 and tenant_id = $2");
+    let row = client.query_typed_opt(&sql, &[(&id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     row.as_ref().map(product_from).transpose()
 }
 
@@ -162,7 +169,8 @@ pub async fn find_product(client: &Client, id: Uuid) -> Result<Option<Product>> 
 pub async fn list_products(client: &Client, tenant_id: Uuid, after: Option<Uuid>, limit: i64) -> Result<Vec<Product>> {
     let sql = format!(
         "select {PRODUCT_COLUMNS} from products
-        where tenant_id = $1 and ($2::uuid is null or (opens_at, id) > (select opens_at, id from products where id = $2))
+        where tenant_id = $1 and ($2::uuid is null
+            or (opens_at, id) > (select opens_at, id from products where id = $2 and tenant_id = $1))
         order by opens_at, id limit $3"
     );
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 3] =
@@ -296,7 +304,7 @@ fn product_from(row: &Row) -> Result<Product> {
     })
 }
 
-/// The product that must exist.
+/// The product that must exist; as [`find_product`].
 ///
 /// # Errors
 /// Not-found when it does not.

@@ -142,6 +142,19 @@ pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&Sec
         grant usage on schema public to {APP_ROLE};
         revoke all on all tables in schema public from {APP_ROLE};
         grant select, insert, update, delete on all tables in schema public to {APP_ROLE};
+        -- No row moves to another tenant: every column may be changed but that one.
+        do $$ declare owned record; begin
+            for owned in
+                select c.oid::regclass as relation,
+                    string_agg(quote_ident(a.attname), ', ') filter (where a.attname <> 'tenant_id') as others
+                from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+                where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
+                group by c.oid having bool_or(a.attname = 'tenant_id')
+            loop
+                execute format('revoke update on %s from {APP_ROLE}', owned.relation);
+                execute format('grant update (%s) on %s to {APP_ROLE}', owned.others, owned.relation);
+            end loop;
+        end $$;
         revoke update, delete, truncate on order_events, audit_log from {APP_ROLE};
         revoke insert, update, delete on refinery_schema_history from {APP_ROLE};
         revoke delete on tenants, products, number_chunks, orders, staff from {APP_ROLE};"

@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::acts::{NewAct, record};
-use crate::catalog::{Product, find_product, insert_with_chunks};
+use crate::catalog::{Product, find_of_store, insert_with_chunks};
 use crate::errors::{constraint_of, from_postgres};
 use crate::rows::column;
 use crate::switches::{Switch, set_intake, set_reserving};
@@ -18,8 +18,7 @@ use crate::types::{INT2, INT4, INT8, TEXT, TIMESTAMPTZ, UUID};
 /// # Errors
 /// Not-found, or busy or fault from the database.
 pub async fn find(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<Product> {
-    let found = find_product(client, id).await?;
-    found.filter(|product| product.described.tenant_id == tenant_id).ok_or_else(|| Reason::NotFound.into())
+    find_of_store(client, tenant_id, id).await?.ok_or_else(|| Reason::NotFound.into())
 }
 
 /// Makes a product, everything available. False when it was made under the act's key before.
@@ -108,13 +107,7 @@ pub async fn close(client: &mut Client, act: &NewAct) -> Result<()> {
 /// Not-found, or busy or fault from the database.
 pub async fn switch_intake(client: &mut Client, product_id: Option<Uuid>, intake: Intake, act: &NewAct) -> Result<()> {
     let tx = client.transaction().await.map_err(from_postgres)?;
-    let switch = match product_id {
-        Some(id) => {
-            find(tx.client(), act.tenant_id, id).await?;
-            Switch::Product(id)
-        }
-        None => Switch::Tenant(act.tenant_id),
-    };
+    let switch = product_id.map_or(Switch::Tenant(act.tenant_id), |id| Switch::Product(act.tenant_id, id));
     set_intake(tx.client(), switch, intake, act.reason.as_deref()).await?;
     record(&tx, act).await?;
     tx.commit().await.map_err(from_postgres)
@@ -126,8 +119,7 @@ pub async fn switch_intake(client: &mut Client, product_id: Option<Uuid>, intake
 /// Not-found, or busy or fault from the database.
 pub async fn switch_reserving(client: &mut Client, reserving: Reserving, act: &NewAct) -> Result<()> {
     let tx = client.transaction().await.map_err(from_postgres)?;
-    find(tx.client(), act.tenant_id, act.subject_id).await?;
-    set_reserving(tx.client(), act.subject_id, reserving, act.reason.as_deref()).await?;
+    set_reserving(tx.client(), act.tenant_id, act.subject_id, reserving, act.reason.as_deref()).await?;
     record(&tx, act).await?;
     tx.commit().await.map_err(from_postgres)
 }

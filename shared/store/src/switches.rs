@@ -17,8 +17,8 @@ pub enum Switch {
     Platform,
     /// One tenant.
     Tenant(Uuid),
-    /// One product.
-    Product(Uuid),
+    /// One product of a tenant.
+    Product(Uuid, Uuid),
 }
 
 /// Opens or pauses intake. Accepted orders are not touched.
@@ -36,9 +36,10 @@ pub async fn set_intake(client: &Client, switch: Switch, intake: Intake, reason:
             let sql = "update tenants set intake = $1, intake_reason = $2 where id = $3";
             client.execute_typed(sql, &[(&word, TEXT), (&reason, TEXT), (&id, UUID)]).await
         }
-        Switch::Product(id) => {
-            let sql = "update products set intake = $1, intake_reason = $2, version = version + 1 where id = $3";
-            client.execute_typed(sql, &[(&word, TEXT), (&reason, TEXT), (&id, UUID)]).await
+        Switch::Product(tenant_id, id) => {
+            let sql = "update products set intake = $1, intake_reason = $2, version = version + 1
+                where id = $3 and tenant_id = $4";
+            client.execute_typed(sql, &[(&word, TEXT), (&reason, TEXT), (&id, UUID), (&tenant_id, UUID)]).await
         }
     };
     if changed.map_err(from_postgres)? == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
@@ -62,14 +63,16 @@ pub async fn find_intake_of_tenant(client: &Client, tenant_id: Uuid) -> Result<I
 /// Not-found, or busy or fault from the database.
 pub async fn set_reserving(
     client: &Client,
+    tenant_id: Uuid,
     product_id: Uuid,
     reserving: Reserving,
     reason: Option<&str>,
 ) -> Result<()> {
     let sql = "update products set reserving = $1, reserving_reason = $2, version = version + 1,
             reserving_resumed_at = case when reserving = 'halted' and $1 = 'on' then now() else reserving_resumed_at end
-        where id = $3";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&reserving.word(), TEXT), (&reason, TEXT), (&product_id, UUID)];
+        where id = $3 and tenant_id = $4";
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&reserving.word(), TEXT), (&reason, TEXT), (&product_id, UUID), (&tenant_id, UUID)];
     let changed = client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
 }

@@ -58,10 +58,12 @@ async fn it_is_never_below_the_rank_and_never_rises() {
         let mut served: Vec<Uuid> = waiting.iter().map(|(_, id)| *id).collect();
         served.shuffle(&mut rng);
         served.truncate(rng.random_range(0..6));
-        let (database, product_id, seed) = (shop.database.app(1), shop.product_id(), rng.random());
+        let (database, seed) = (shop.database.app(1), rng.random());
+        let (tenant_id, product_id) = (shop.tenant, shop.product_id());
         let worker = tokio::spawn(async move {
             let mut rng = randomness::stream(seed, 2);
-            store::numbers::reserve(&mut database.client().await.unwrap(), product_id, &served, &mut rng).await.unwrap()
+            let mut client = database.client().await.unwrap();
+            store::numbers::reserve(&mut client, tenant_id, product_id, &served, &mut rng).await.unwrap()
         });
         for (buyer, id) in &waiting {
             let before = rank(&shop.database, *id).await;
@@ -110,8 +112,8 @@ async fn it_is_unknown_at_first_and_counts_no_further_than_it_must() {
     assert_eq!(read().await["place"]["estimate_seconds"], 50);
     let mut rng = randomness::stream(randomness::seed(), 0);
     let mut client = shop.database.app_client().await;
-    store::numbers::reserve(&mut client, shop.product_id(), &ids[..400], &mut rng).await.unwrap();
-    store::numbers::reserve(&mut client, shop.product_id(), &ids[400..700], &mut rng).await.unwrap();
+    store::numbers::reserve(&mut client, shop.tenant, shop.product_id(), &ids[..400], &mut rng).await.unwrap();
+    store::numbers::reserve(&mut client, shop.tenant, shop.product_id(), &ids[400..700], &mut rng).await.unwrap();
     let place = read().await["place"].clone();
     assert_eq!((&place["position"], &place["or_more"]), (&301.into(), &false.into()));
     for id in &ids[700..] {

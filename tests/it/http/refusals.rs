@@ -45,7 +45,7 @@ async fn before_the_opening_and_after_the_closing() {
 async fn each_switch_pauses_sales() {
     let shop = Shop::open().await;
     let client = shop.database.app_client().await;
-    for switch in [Switch::Product(shop.product_id()), Switch::Tenant(shop.tenant), Switch::Platform] {
+    for switch in [Switch::Product(shop.tenant, shop.product_id()), Switch::Tenant(shop.tenant), Switch::Platform] {
         set_intake(&client, switch, Intake::Paused, Some("test")).await.unwrap();
         let answer = place(&shop, r#"{"quantity":1}"#).await;
         assert_eq!(answer.refusal(), is(503, "sales-paused"), "{switch:?}");

@@ -32,7 +32,7 @@ async fn block_against_reserve() {
         };
         let reserving = async {
             tokio::time::sleep(waits[1]).await;
-            reserve(&mut worker, product.described.id, &[id], &mut rng).await.unwrap()
+            reserve(&mut worker, product.described.tenant_id, product.described.id, &[id], &mut rng).await.unwrap()
         };
         let (blocked, _) = tokio::join!(blocking, reserving);
         let order = look::order(&database, id).await;
@@ -57,7 +57,7 @@ async fn blocking_is_all_or_nothing_and_never_touches_sold_numbers() {
     let product = product(tenant, 20_000).insert(&mut client).await;
     let id = seed::order(&client, &product, buyers(1)[0], &exact(&[7])).await;
     let mut rng = randomness::stream(randomness::seed(), 0);
-    reserve(&mut client, product.described.id, &[id], &mut rng).await.unwrap();
+    reserve(&mut client, product.described.tenant_id, product.described.id, &[id], &mut rng).await.unwrap();
     let set = |numbers: &[i32]| numbers.iter().copied().collect::<BTreeSet<i32>>();
     let refused = |result: domain::Result<()>| match result {
         Err(Error::Rejected(reason)) => reason,

@@ -74,7 +74,7 @@ async fn run_pair(
     };
     let reserving = async {
         tokio::time::sleep(Duration::from_micros(reserve_waits)).await;
-        reserve(&mut other, product.described.id, &[id], &mut rng).await.unwrap().served
+        reserve(&mut other, product.described.tenant_id, product.described.id, &[id], &mut rng).await.unwrap().served
     };
     let (cancelled, served) = tokio::join!(cancelling, reserving);
     assert_ne!(served, [(id, Served::Unknown)]);

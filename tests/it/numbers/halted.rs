@@ -23,7 +23,7 @@ async fn orders_are_parked_and_served_after_resuming() {
     chain.put(&product, held);
     chain.run().await;
 
-    set_reserving(&client, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
+    set_reserving(&client, tenant, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
     let ids: Vec<Uuid> = seed::orders(&database.app(1), &product, &wishes(), 1).await;
     look::change(&database, "delete from outbox", 6).await;
     let end = cancel(&mut client, tenant, buyer, held).await.unwrap();
@@ -46,7 +46,7 @@ async fn orders_are_parked_and_served_after_resuming() {
     assert_eq!(chain.expire().await.orders, 0, "the sweep leaves it alone");
     assert_eq!(chain.reconcile().await.published, 0, "not yet");
 
-    set_reserving(&client, product.described.id, Reserving::On, None).await.unwrap();
+    set_reserving(&client, tenant, product.described.id, Reserving::On, None).await.unwrap();
     change(&database, "update outbox set next_attempt_at = now()", 6).await;
     assert_eq!(chain.reconcile().await.published, 6);
     chain.run().await;
@@ -62,11 +62,11 @@ async fn orders_wait_through_a_halt_longer_than_their_deadline() {
     let tenant = store(&client).await;
     let product = product(tenant, 100).insert(&mut client).await;
     let chain = Chain::new(&database, 2, 10, randomness::seed());
-    set_reserving(&client, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
+    set_reserving(&client, tenant, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
     let ids: Vec<Uuid> = seed::orders(&database.app(1), &product, &wishes(), 1).await;
     change(&database, "update orders set queue_deadline = now() - interval '1 hour'", 5).await;
     assert_eq!(chain.reconcile().await.rejected, 0, "nobody is to blame for a halt");
-    set_reserving(&client, product.described.id, Reserving::On, None).await.unwrap();
+    set_reserving(&client, tenant, product.described.id, Reserving::On, None).await.unwrap();
     assert_eq!(chain.reconcile().await.rejected, 0, "the deadline starts over");
     for id in &ids {
         chain.put(&product, *id);
@@ -90,7 +90,7 @@ async fn parking_a_row_that_is_being_sent_keeps_it() {
     let chain = Chain::new(&database, 1, 10, seed);
     let id = seed::order(&client, &product, buyers(1)[0], &exact(&[1])).await;
     change(&database, "delete from outbox", 1).await;
-    set_reserving(&client, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
+    set_reserving(&client, tenant, product.described.id, Reserving::Halted, Some("a test")).await.unwrap();
     chain.put(&product, id);
     chain.run().await;
     change(&database, "update outbox set next_attempt_at = now()", 1).await;

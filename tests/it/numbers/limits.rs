@@ -115,11 +115,11 @@ async fn a_first_holding_that_another_group_makes_first() {
     let other = client.transaction().await.unwrap();
     let first = "insert into buyer_holdings (product_key, buyer_id, held) values ($1, $2, 0)";
     other.execute(first, &[&product.key, &buyer]).await.unwrap();
-    let product_id = product.described.id;
+    let (tenant_id, product_id) = (product.described.tenant_id, product.described.id);
     let mut worker = database.app_client().await;
     let reserving = tokio::spawn(async move {
         let mut rng = randomness::stream(randomness::seed(), 0);
-        store::numbers::reserve(&mut worker, product_id, &orders, &mut rng).await
+        store::numbers::reserve(&mut worker, tenant_id, product_id, &orders, &mut rng).await
     });
     let waiting =
         "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";

@@ -92,7 +92,7 @@ async fn buy_and_serve(app: Database, product: Product, people: Vec<Uuid>, mut r
         let mut group: Vec<Uuid> = ids.iter().map(|(id, _)| *id).collect();
         // The order in which messages come is not the order in which rows are locked.
         group.reverse();
-        tolerate(reserve(&mut client, product.described.id, &group, &mut rng).await);
+        tolerate(reserve(&mut client, product.described.tenant_id, product.described.id, &group, &mut rng).await);
         let mut cancelled = Vec::new();
         for (id, buyer_id) in &ids {
             if rng.random_bool(0.3)
@@ -101,7 +101,7 @@ async fn buy_and_serve(app: Database, product: Product, people: Vec<Uuid>, mut r
                 cancelled.push(*id);
             }
         }
-        tolerate(release(&mut client, product.described.id, &cancelled).await);
+        tolerate(release(&mut client, product.described.tenant_id, product.described.id, &cancelled).await);
     }
 }
 

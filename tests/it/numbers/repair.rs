@@ -49,7 +49,8 @@ async fn fresh(database: &TestDatabase) -> (Client, Product) {
 /// One batch; every order of it must be decided.
 async fn serve(client: &mut Client, product: &Product, ids: &[Uuid]) {
     let mut rng = randomness::stream(randomness::seed(), 0);
-    let served = reserve(client, product.described.id, ids, &mut rng).await.unwrap().served;
+    let (tenant_id, product_id) = (product.described.tenant_id, product.described.id);
+    let served = reserve(client, tenant_id, product_id, ids, &mut rng).await.unwrap().served;
     assert_eq!(served.len(), ids.len());
     assert!(served.iter().all(|(_, served)| *served == Served::Done), "{served:?}");
 }
@@ -153,7 +154,7 @@ async fn the_continuous_audit_finds_what_a_quick_pick_cannot() {
     let product = require_product(&client, product.described.id).await.unwrap();
     assert_eq!(product.reserving, Reserving::Halted, "until an operator has looked at it");
     assert_eq!(rebuild(&mut client, &product).await.unwrap(), 1);
-    set_reserving(&client, product.described.id, Reserving::On, None).await.unwrap();
+    set_reserving(&client, product.described.tenant_id, product.described.id, Reserving::On, None).await.unwrap();
     let ids = [seed::order(&client, &product, buyers(1)[0], &quick(1)).await];
     serve(&mut client, &product, &ids).await;
     assert_eq!(look::order(&database, ids[0]).await.numbers, [6]);
@@ -177,7 +178,8 @@ async fn releasing_over_a_wrong_bit_mends_it() {
         lie(&database, 5, 0, counters).await;
         change(&database, "update orders set cancel_requested_at = now()", 1).await;
         let id: Uuid = client.query_one("select id from orders", &[]).await.unwrap().get(0);
-        let served = store::numbers::release(&mut client, product.described.id, &[id]).await.unwrap();
+        let (tenant_id, product_id) = (product.described.tenant_id, product.described.id);
+        let served = store::numbers::release(&mut client, tenant_id, product_id, &[id]).await.unwrap();
         assert_eq!(served, [(id, Served::Done)], "{counters:?}");
         assert_eq!(look::order(&database, id).await.state, State::Cancelled);
         database.finish().await;

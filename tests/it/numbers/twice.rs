@@ -22,7 +22,10 @@ async fn two_workers_with_the_same_orders() {
         let worker = |stream: u64| {
             let (app, ids, product_id) = (app.clone(), ids.clone(), product.described.id);
             let mut rng = StdRng::seed_from_u64(seed ^ stream);
-            async move { reserve(&mut app.client().await.unwrap(), product_id, &ids, &mut rng).await.unwrap().served }
+            async move {
+                let mut client = app.client().await.unwrap();
+                reserve(&mut client, tenant, product_id, &ids, &mut rng).await.unwrap().served
+            }
         };
         let (one, other) = tokio::join!(tokio::spawn(worker(1)), tokio::spawn(worker(2)));
         let (one, other) = (one.unwrap(), other.unwrap());
@@ -72,12 +75,12 @@ async fn an_order_in_somebody_elses_hands_comes_again() {
     tx.execute("select from orders where id = $1 for no key update", &[&id]).await.unwrap();
     let mut rng = StdRng::seed_from_u64(1);
     let mut worker = database.app_client().await;
-    let served = reserve(&mut worker, product.described.id, &[id, nobody], &mut rng).await.unwrap().served;
+    let served = reserve(&mut worker, tenant, product.described.id, &[id, nobody], &mut rng).await.unwrap().served;
     assert_eq!(served, [(id, Served::Again), (nobody, Served::Unknown)], "the other worker may still crash");
     tx.rollback().await.unwrap();
-    let served = reserve(&mut worker, product.described.id, &[id], &mut rng).await.unwrap().served;
+    let served = reserve(&mut worker, tenant, product.described.id, &[id], &mut rng).await.unwrap().served;
     assert_eq!(served, [(id, Served::Done)]);
-    let served = reserve(&mut worker, nobody, &[id], &mut rng).await.unwrap().served;
+    let served = reserve(&mut worker, tenant, nobody, &[id], &mut rng).await.unwrap().served;
     assert_eq!(served, [(id, Served::Unknown)], "of another product");
     database.finish().await;
 }

@@ -30,7 +30,8 @@ async fn a_policy_is_saved_and_shown() {
         late_money: LateMoney::Substitute,
         keeps_disputed: true,
     };
-    assert_eq!(find_policy(&till.database.app_client().await, id).await.unwrap(), Some(saved));
+    let kept = find_policy(&till.database.app_client().await, till.tenant_id(), id).await.unwrap();
+    assert_eq!(kept, Some(saved));
     till.finish().await;
 }
 
@@ -55,7 +56,7 @@ async fn what_cannot_be_served_is_refused_with_the_reason() {
     let unknown = uuid::Uuid::now_v7().to_string();
     assert_eq!(terminal.refused(&line(&unknown, "manual", "automatic", "retake")).await.0, 3);
     let client = till.database.app_client().await;
-    let kept = find_policy(&client, till.product.described.id).await.unwrap().unwrap();
+    let kept = find_policy(&client, till.tenant_id(), till.product.described.id).await.unwrap().unwrap();
     assert_eq!(kept.gateways, [Gateway::Stripe, Gateway::MercadoPago, Gateway::Manual], "nothing was changed");
     terminal.done(&line(&elsewhere, "manual", "automatic", "retake")).await;
     till.finish().await;

@@ -39,7 +39,7 @@ async fn every_refusal_has_its_reason_and_changes_nothing() {
     for (request, reason) in reasons {
         assert_eq!(refusal(&client, &product, buyer, &request).await, Some(reason), "{request:?}");
     }
-    for switch in [Switch::Platform, Switch::Tenant(tenant), Switch::Product(product.described.id)] {
+    for switch in [Switch::Platform, Switch::Tenant(tenant), Switch::Product(tenant, product.described.id)] {
         set_intake(&client, switch, Intake::Paused, Some("a test")).await.unwrap();
         assert_eq!(refusal(&client, &product, buyer, &quick(1)).await, Some(Reason::SalesPaused), "{switch:?}");
         set_intake(&client, switch, Intake::Open, None).await.unwrap();

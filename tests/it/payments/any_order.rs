@@ -77,9 +77,9 @@ async fn any_order_and_multiplicity_ends_where_the_gateway_ended() {
         heard.shuffle(&mut rng);
         let mut client = till.database.app_client().await;
         for observed in &heard {
-            record(&mut client, attempt_id, Answer::Observed(observed)).await.unwrap();
+            record(&mut client, till.tenant_id(), attempt_id, Answer::Observed(observed)).await.unwrap();
         }
-        let stored = store::payments::find_attempt(&client, attempt_id).await.unwrap().unwrap();
+        let stored = store::payments::find_attempt(&client, till.tenant_id(), attempt_id).await.unwrap().unwrap();
         let state = look::order(&till.database, order).await.state.word();
         let wanted = match (last.state, last.refunded_minor) {
             (AttemptState::Captured, 0) => (AttemptState::Captured, "paid"),

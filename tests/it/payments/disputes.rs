@@ -34,7 +34,7 @@ async fn a_refund_that_failed_is_not_owed_once_the_bank_has_given_all_of_it_back
     till.rest().await;
     till.is(order, "refunded").await;
     assert_eq!(till.chain.reconcile().await.refunds_failed, 0);
-    let retried = retry_refund(&mut till.database.app_client().await, order, all.id).await;
+    let retried = retry_refund(&mut till.database.app_client().await, till.tenant_id(), order, all.id).await;
     assert!(matches!(retried, Err(domain::Error::Rejected(Reason::WrongState))), "{retried:?}");
     till.finish().await;
 }

@@ -165,7 +165,7 @@ async fn late_money_of_which_the_dashboard_gave_a_part_back_comes_back_in_full()
     till.pass(Duration::from_secs(25 * 3_600)).await;
     till.rest().await;
     let owed = owed_refund(&till).await;
-    let again = retry_refund(&mut till.database.app_client().await, order, owed).await.unwrap();
+    let again = retry_refund(&mut till.database.app_client().await, till.tenant_id(), order, owed).await.unwrap();
     assert_eq!(again.amount_minor, 200);
     till.rest().await;
     till.is(order, "refunded").await;

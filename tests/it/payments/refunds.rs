@@ -102,9 +102,10 @@ async fn an_accepted_refund_frees_the_numbers_at_once_and_one_that_fails_later_i
         assert_eq!(taken(&till.database, &till.product).await, 0, "they do not come back");
         assert_eq!(till.chain.reconcile().await.refunds_failed, 1, "the alarm");
         till.reserve(&till.buyer(), &exact(&[1, 2, 3, 4, 5])).await;
-        let again = retry_refund(&mut till.database.app_client().await, order, failed.id).await.unwrap();
+        let again = retry_refund(&mut till.database.app_client().await, till.tenant_id(), order, failed.id).await;
+        let again = again.unwrap();
         assert_eq!((again.state, again.amount_minor, again.numbers.len()), (RefundState::Created, 1_250, 0));
-        let twice = retry_refund(&mut till.database.app_client().await, order, failed.id).await;
+        let twice = retry_refund(&mut till.database.app_client().await, till.tenant_id(), order, failed.id).await;
         assert_eq!(rejected(twice), Reason::WrongState);
         till.rest().await;
         till.is(order, "refunded").await;
@@ -171,11 +172,13 @@ async fn what_another_refund_has_made_good_is_not_tried_again() {
         let (_, order, _) = paid(&till, "card").await;
         let failed = refund(&till, order, Some(&[1])).await.unwrap();
         let mut client = till.database.app_client().await;
-        record_refund(&mut client, order, failed.id, RefundAnswer::Refused("no")).await.unwrap();
+        let refused = RefundAnswer::Refused("no");
+        record_refund(&mut client, till.tenant_id(), order, failed.id, refused).await.unwrap();
         assert_eq!(till.chain.reconcile().await.refunds_failed, 1);
         refund(&till, order, numbers).await.unwrap();
         till.rest().await;
-        assert_eq!(rejected(retry_refund(&mut client, order, failed.id).await), Reason::WrongState);
+        let again = retry_refund(&mut client, till.tenant_id(), order, failed.id).await;
+        assert_eq!(rejected(again), Reason::WrongState);
         assert_eq!(till.chain.reconcile().await.refunds_failed, 0);
         assert_eq!(till.kept(order), if numbers.is_some() { 1_000 } else { 0 });
         till.finish().await;
@@ -255,7 +258,7 @@ async fn a_failed_refund_that_the_dashboard_makes_good_is_not_owed() {
     till.rest().await;
     till.is(order, "refunded").await;
     assert_eq!(till.chain.reconcile().await.refunds_failed, 0, "nobody is owed anything");
-    let retried = retry_refund(&mut till.database.app_client().await, order, all.id).await;
+    let retried = retry_refund(&mut till.database.app_client().await, till.tenant_id(), order, all.id).await;
     assert_eq!(rejected(retried), Reason::WrongState);
     till.finish_despite(&[ViolationKind::RefundOverCaptured]).await;
 }
@@ -319,7 +322,7 @@ async fn a_refund_that_was_refused_for_a_dispute_is_made_after_it_is_won() {
     till.rest().await;
     till.is(order, "refunding").await;
     assert_eq!(till.chain.reconcile().await.refunds_failed, 1, "the alarm says so");
-    store::payments::retry_refund(&mut till.database.app_client().await, order, owed).await.unwrap();
+    store::payments::retry_refund(&mut till.database.app_client().await, till.tenant_id(), order, owed).await.unwrap();
     till.rest().await;
     till.is(order, "refunded").await;
     assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (0, 0));

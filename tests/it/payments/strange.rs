@@ -18,7 +18,8 @@ use super::paid;
 const MORE_THAN_LISTED: usize = 305;
 
 async fn payment_id(till: &Till, attempt: Uuid) -> String {
-    find_attempt(&till.database.app_client().await, attempt).await.unwrap().unwrap().payment_id.unwrap()
+    let client = till.database.app_client().await;
+    find_attempt(&client, till.tenant_id(), attempt).await.unwrap().unwrap().payment_id.unwrap()
 }
 
 fn captured(attempt: Uuid, payment_id: &str, captured_minor: i64) -> Observed {
@@ -38,12 +39,13 @@ fn captured(attempt: Uuid, payment_id: &str, captured_minor: i64) -> Observed {
 }
 
 async fn hear(till: &Till, attempt: Uuid, observed: &Observed) {
-    record(&mut till.database.app_client().await, attempt, Answer::Observed(observed)).await.unwrap();
+    let mut client = till.database.app_client().await;
+    record(&mut client, till.tenant_id(), attempt, Answer::Observed(observed)).await.unwrap();
 }
 
 /// Refunds of an order: amounts, and whether any gives up numbers.
 async fn refunds(till: &Till, order: Uuid) -> (Vec<i64>, bool) {
-    let overview = find_overview(&till.database.app_client().await, order).await.unwrap();
+    let overview = find_overview(&till.database.app_client().await, till.tenant_id(), order).await.unwrap();
     let amounts = overview.refunds.iter().map(|entry| entry.refund.amount_minor).collect();
     (amounts, overview.refunds.iter().any(|entry| !entry.refund.numbers.is_empty()))
 }
@@ -196,7 +198,8 @@ async fn a_mediation_that_is_gone_has_ended() {
     };
     let quiet = captured(attempt, &id, 1_250);
     let disputed = Observed { disputes: vec![mediation], ..quiet.clone() };
-    let state = async || find_overview(&till.database.app_client().await, order).await.unwrap().disputes[0].state;
+    let client = till.database.app_client().await;
+    let state = async || find_overview(&client, till.tenant_id(), order).await.unwrap().disputes[0].state;
     hear(&till, attempt, &disputed).await;
     hear(&till, attempt, &quiet).await;
     assert_eq!(state().await, DisputeState::Open, "that answer may be older than the mediation");

@@ -234,7 +234,7 @@ async fn events_that_came_before_a_look_ask_nobody() {
         tell(&format!("evt_{number}")).await;
     }
     let client = till.database.app_client().await;
-    let known = store::payments::find_attempt(&client, attempt).await.unwrap().unwrap();
+    let known = store::payments::find_attempt(&client, till.tenant_id(), attempt).await.unwrap().unwrap();
     till.cashier.hear(&known, &payment).await.unwrap();
     till.is(order, "paid").await;
     till.gateway.script(Matcher::call(Call::Fetch), Fault::NoEffectNoAnswer(0), u32::MAX);

@@ -58,7 +58,9 @@ async fn refund(world: &World, rng: &mut StdRng, product: &Product, order_id: Uu
 async fn try_again(world: &World, rng: &mut StdRng, product: &Product) {
     let rows = world.database.owner().query(FAILED, &[&product.key]).await.unwrap();
     if let Some(row) = rows.choose(rng) {
-        allow_refusal(retry_refund(&mut world.database.app_client().await, row.get(0), row.get(1)).await);
+        let mut client = world.database.app_client().await;
+        let again = retry_refund(&mut client, product.described.tenant_id, row.get(0), row.get(1)).await;
+        allow_refusal(again);
     }
 }
 

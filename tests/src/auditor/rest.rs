@@ -25,8 +25,9 @@ pub(super) async fn check(tx: &Transaction<'_>, findings: &mut Vec<String>) {
         ("I9: refunds that no gateway has accepted", "select count(*) from refunds where state = 'created'"),
         ("I9: events that nobody has processed", "select count(*) from inbox where processed_at is null"),
         (
-            "I9: messages about unknown orders are owed",
-            "select count(*) from outbox x where not exists (select from orders o where o.id = x.order_id)",
+            "I9: messages about unknown orders, or orders of another store, are owed",
+            "select count(*) from outbox x where not exists (select from orders o
+                where o.id = x.order_id and o.tenant_id = x.tenant_id and o.product_id = x.product_id)",
         ),
         (
             "I9: notices about unknown orders, or orders of another store",

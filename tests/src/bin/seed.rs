@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             product
         }
     };
-    sandbox::sell(&client, product.id).await?;
+    sandbox::sell(&client, tenant.id, product.id).await?;
     let issuer = std::env::var("TIRADA_TOKEN_ISSUER")?;
     let token = sign_buyer(tenant.id, Uuid::now_v7(), &issuer, Duration::from_secs(24 * 3_600))?;
     println!("{}", json!({ "store": tenant.slug, "product": product.id, "token": token }));

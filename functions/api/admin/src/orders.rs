@@ -268,7 +268,7 @@ pub(crate) async fn inspect(
     let staff = auth.may(Action::InspectOrder)?;
     let client = state.database.client().await?;
     let (order, events) = store::orders::history_of(&client, staff.tenant_id, id).await?;
-    let Overview { attempts, refunds, disputes, .. } = find_overview(&client, id).await?;
+    let Overview { attempts, refunds, disputes, .. } = find_overview(&client, staff.tenant_id, id).await?;
     Ok(Json(InspectedOrder {
         order: order.into(),
         timeline: events.into_iter().map(TimelineEntry::from).collect(),

@@ -55,7 +55,7 @@ async fn read(shared: &crate::State, buyer: Buyer, id: Uuid) -> domain::Result<O
     if matches!(order.state, State::Queued | State::Rejected) {
         return Ok(OrderStatus::new(order, place));
     }
-    let (payment, refunds) = store::payments::list_payments(&client, id).await?;
+    let (payment, refunds) = store::payments::list_payments(&client, buyer.tenant_id, id).await?;
     Ok(OrderStatus::new(order, place).with_money(payment, refunds))
 }
 

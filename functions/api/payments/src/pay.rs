@@ -154,7 +154,7 @@ async fn ask(state: &State, attempt: Attempt) -> domain::Result<Attempt> {
 async fn again(state: &State, attempt: Attempt) -> domain::Result<Attempt> {
     let order = {
         let client = state.database.client().await?;
-        find_payable(&client, attempt.order_id).await?.ok_or(Reason::NotFound)?.order
+        find_payable(&client, attempt.tenant_id, attempt.order_id).await?.ok_or(Reason::NotFound)?.order
     };
     let is_known_there = attempt.age < KEY_KEPT_FOR;
     let wanted = !order.hold_over && !order.cancel_requested && !attempt.is_given_up && is_known_there;
@@ -168,7 +168,7 @@ async fn again(state: &State, attempt: Attempt) -> domain::Result<Attempt> {
 async fn close(state: &State, open: Attempt) -> Result<(), Problem> {
     let order = {
         let client = state.database.client().await?;
-        find_payable(&client, open.order_id).await?.ok_or(Reason::NotFound)?.order
+        find_payable(&client, open.tenant_id, open.order_id).await?.ok_or(Reason::NotFound)?.order
     };
     let mut attempt = open;
     for _ in 0..STEPS_TO_CLOSE {
@@ -187,7 +187,7 @@ async fn close(state: &State, open: Attempt) -> Result<(), Problem> {
 async fn step(state: &State, attempt: Attempt, step: Step) -> domain::Result<Attempt> {
     let description = {
         let client = state.database.client().await?;
-        find_payable(&client, attempt.order_id).await?.ok_or(Reason::NotFound)?.description
+        find_payable(&client, attempt.tenant_id, attempt.order_id).await?.ok_or(Reason::NotFound)?.description
     };
     match tokio::time::timeout(GATEWAY_BUDGET, state.cashier.take(step, &attempt, &description)).await {
         Ok(asked) => match asked? {

@@ -48,7 +48,7 @@ pub(crate) async fn renew(
     let staff = auth.may(Action::RenewStaffSession)?;
     let password = one_time_password(&body.one_time_password)?;
     let mut client = state.database.client().await?;
-    let tried = try_session(&client, staff.session_id).await?;
+    let tried = try_session(&client, staff.tenant_id, staff.session_id).await?;
     let step = step_of(&state.keys.sealing, &tried, password)?;
     renew_session(&mut client, &tried, step).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -43,31 +43,33 @@ pub async fn handle(
 }
 
 async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<Outcome> {
-    let mut products: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
+    let mut products: BTreeMap<(Uuid, Uuid), Vec<Uuid>> = BTreeMap::new();
     for Record { message, .. } in &records {
-        let orders = products.entry(message.product_id).or_default();
+        let orders = products.entry((message.tenant_id, message.product_id)).or_default();
         if !orders.contains(&message.order_id) {
             orders.push(message.order_id);
         }
     }
-    // By product too: a message that names an order with another product must not answer for the right one.
-    let mut outcomes: HashMap<(Uuid, Uuid), Outcome> = HashMap::new();
-    for (product_id, orders) in &products {
+    // By store and product too: a message that names an order with others must not answer for the right one.
+    let mut outcomes: HashMap<(Uuid, Uuid, Uuid), Outcome> = HashMap::new();
+    for ((tenant_id, product_id), orders) in &products {
         for some in orders.chunks(ORDERS_PER_TRANSACTION_MAX) {
             if !deadline.has_passed() {
-                let served = serve_group(state, *product_id, some).await;
-                outcomes.extend(served.into_iter().map(|(id, outcome)| ((*product_id, id), outcome)));
+                let served = serve_group(state, *tenant_id, *product_id, some).await;
+                outcomes.extend(served.into_iter().map(|(id, outcome)| ((*tenant_id, *product_id, id), outcome)));
             }
         }
     }
-    let of = |record: &Record| outcomes.get(&(record.message.product_id, record.message.order_id)).copied();
+    let of = |Record { message, .. }: &Record| {
+        outcomes.get(&(message.tenant_id, message.product_id, message.order_id)).copied()
+    };
     records.iter().map(|record| of(record).unwrap_or(Outcome::RETRY)).collect()
 }
 
-async fn serve_group(state: &State, product_id: Uuid, orders: &[Uuid]) -> Vec<(Uuid, Outcome)> {
+async fn serve_group(state: &State, tenant_id: Uuid, product_id: Uuid, orders: &[Uuid]) -> Vec<(Uuid, Outcome)> {
     let work = async {
         let mut client = state.database.client().await?;
-        release(&mut client, product_id, orders).await
+        release(&mut client, tenant_id, product_id, orders).await
     };
     match work.await {
         Ok(served) => served.into_iter().map(|(id, served)| (id, outcome(served))).collect(),

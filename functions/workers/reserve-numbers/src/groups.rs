@@ -6,9 +6,10 @@ use domain::limits::ORDERS_PER_TRANSACTION_MAX;
 use domain::messages::OrderMessage;
 use uuid::Uuid;
 
-/// Orders of one product, each once.
+/// Orders of one store's product, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
+    pub(crate) tenant_id: Uuid,
     pub(crate) product_id: Uuid,
     pub(crate) orders: Vec<Uuid>,
 }
@@ -19,12 +20,13 @@ pub(crate) fn in_turns(messages: impl IntoIterator<Item = OrderMessage>) -> Vec<
     let mut seen = HashSet::new();
     let mut tenants: BTreeMap<Uuid, BTreeMap<Uuid, Vec<Uuid>>> = BTreeMap::new();
     for message in messages {
-        if seen.insert((message.product_id, message.order_id)) {
+        if seen.insert((message.tenant_id, message.product_id, message.order_id)) {
             let products = tenants.entry(message.tenant_id).or_default();
             products.entry(message.product_id).or_default().push(message.order_id);
         }
     }
-    let mut waiting: VecDeque<VecDeque<Group>> = tenants.into_values().map(bounded).collect();
+    let groups = tenants.into_iter().map(|(tenant_id, products)| bounded(tenant_id, products));
+    let mut waiting: VecDeque<VecDeque<Group>> = groups.collect();
     let mut turns = Vec::new();
     while let Some(mut groups) = waiting.pop_front() {
         turns.extend(groups.pop_front());
@@ -35,13 +37,13 @@ pub(crate) fn in_turns(messages: impl IntoIterator<Item = OrderMessage>) -> Vec<
     turns
 }
 
-fn bounded(products: BTreeMap<Uuid, Vec<Uuid>>) -> VecDeque<Group> {
+fn bounded(tenant_id: Uuid, products: BTreeMap<Uuid, Vec<Uuid>>) -> VecDeque<Group> {
     let mut groups = VecDeque::new();
     for (product_id, mut orders) in products {
         // UUIDv7: about the order of arrival, so that a group holds orders of about the same age.
         orders.sort_unstable();
-        groups
-            .extend(orders.chunks(ORDERS_PER_TRANSACTION_MAX).map(|some| Group { product_id, orders: some.to_vec() }));
+        let some = orders.chunks(ORDERS_PER_TRANSACTION_MAX);
+        groups.extend(some.map(|some| Group { tenant_id, product_id, orders: some.to_vec() }));
     }
     groups
 }
@@ -65,9 +67,12 @@ mod tests {
     #[test]
     fn a_message_that_came_twice_is_one_order() {
         let groups = in_turns([message(1, 10, 7), message(1, 10, 7), message(1, 10, 3)]);
-        assert_eq!(
-            groups,
-            [Group { product_id: Uuid::from_u128(10), orders: vec![Uuid::from_u128(3), Uuid::from_u128(7)] }]
-        );
+        let orders = vec![Uuid::from_u128(3), Uuid::from_u128(7)];
+        assert_eq!(groups, [Group { tenant_id: Uuid::from_u128(1), product_id: Uuid::from_u128(10), orders }]);
+    }
+
+    #[test]
+    fn a_message_of_another_tenant_is_no_duplicate() {
+        assert_eq!(in_turns([message(1, 10, 7), message(2, 10, 7)]).len(), 2);
     }
 }

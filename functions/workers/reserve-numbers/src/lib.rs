@@ -71,17 +71,19 @@ async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<O
     let started = Instant::now();
     // Numbers are drawn from the system's randomness: a raffle's quick picks must not be predictable.
     let Ok(mut rng) = StdRng::try_from_rng(&mut SysRng) else { return vec![Outcome::RETRY; records.len()] };
-    // By product too: a message that names an order with another product must not answer for the right one.
-    let mut outcomes: HashMap<(Uuid, Uuid), Outcome> = HashMap::new();
+    // By store and product too: a message that names an order with others must not answer for the right one.
+    let mut outcomes: HashMap<(Uuid, Uuid, Uuid), Outcome> = HashMap::new();
     for group in in_turns(records.iter().map(|record| record.message)) {
         if deadline.has_passed() {
             break;
         }
         let served = serve_group(state, &group, &mut rng).await;
-        outcomes.extend(served.into_iter().map(|(id, outcome)| ((group.product_id, id), outcome)));
+        outcomes.extend(served.into_iter().map(|(id, outcome)| ((group.tenant_id, group.product_id, id), outcome)));
     }
     measure(records.len(), started);
-    let of = |record: &Record| outcomes.get(&(record.message.product_id, record.message.order_id)).copied();
+    let of = |Record { message, .. }: &Record| {
+        outcomes.get(&(message.tenant_id, message.product_id, message.order_id)).copied()
+    };
     records.iter().map(|record| of(record).unwrap_or(Outcome::RETRY)).collect()
 }
 
@@ -89,7 +91,7 @@ async fn serve(state: &State, records: Vec<Record>, deadline: Deadline) -> Vec<O
 async fn serve_group(state: &State, group: &Group, rng: &mut StdRng) -> Vec<(Uuid, Outcome)> {
     let work = edge::panics::caught(async {
         let mut client = state.database.client().await?;
-        let served = reserve(&mut client, group.product_id, &group.orders, rng).await?;
+        let served = reserve(&mut client, group.tenant_id, group.product_id, &group.orders, rng).await?;
         if state.should_measure(group.product_id) {
             // Only informs; the group is decided all the same.
             if let Err(error) = store::health::measure_queue(&client, group.product_id).await {

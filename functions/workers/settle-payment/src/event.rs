@@ -49,14 +49,14 @@ pub(crate) async fn settle(state: &State, message: &EventMessage, deadline: Dead
             Asked::NotThere => return done(state, &event).await,
         }
     }
-    let outcome = order::settle(state, attempt.order_id, &[attempt.id], deadline).await?;
+    let outcome = order::settle(state, attempt.tenant_id, attempt.order_id, &[attempt.id], deadline).await?;
     done(state, &event).await.map(|_| outcome)
 }
 
 /// The attempt that a payment names. One of this store's account that names another store's order is nobody's.
 async fn find_own(state: &State, event: &Event, attempt_id: Uuid) -> Result<Option<Attempt>> {
-    let attempt = find_attempt(&*state.database.client().await?, attempt_id).await?;
-    let own = attempt.filter(|a| a.tenant_id == event.tenant_id && a.gateway == event.gateway);
+    let attempt = find_attempt(&*state.database.client().await?, event.tenant_id, attempt_id).await?;
+    let own = attempt.filter(|attempt| attempt.gateway == event.gateway);
     if own.is_none() {
         tracing::warn!(store.id = %event.tenant_id, "a payment names an attempt that is not this store's");
     }

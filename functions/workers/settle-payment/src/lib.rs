@@ -60,7 +60,7 @@ async fn serve(state: &State, records: Vec<Record<SettleMessage>>, deadline: Dea
 
 async fn settle(state: &State, message: &SettleMessage, deadline: Deadline) -> Outcome {
     let settled = match message {
-        SettleMessage::Order(message) => order::settle(state, message.order_id, &[], deadline).await,
+        SettleMessage::Order(message) => order::settle(state, message.tenant_id, message.order_id, &[], deadline).await,
         SettleMessage::Event(message) => event::settle(state, message, deadline).await,
     };
     settled.unwrap_or_else(|error| {

@@ -17,15 +17,21 @@ use crate::State;
 /// Rounds over an order. Each is caused by an attempt that has moved on: authorised, then captured, for the longest.
 const ROUNDS_MAX: usize = 4;
 
-/// Settles an order. Attempts in `heard` were fetched a moment ago.
+/// Settles a store's order. Attempts in `heard` were fetched a moment ago.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub(crate) async fn settle(state: &State, order_id: Uuid, heard: &[Uuid], deadline: Deadline) -> Result<Outcome> {
+pub(crate) async fn settle(
+    state: &State,
+    tenant_id: Uuid,
+    order_id: Uuid,
+    heard: &[Uuid],
+    deadline: Deadline,
+) -> Result<Outcome> {
     let mut fetched: HashSet<Uuid> = heard.iter().copied().collect();
     let mut refunded = HashSet::new();
     for _ in 0..ROUNDS_MAX {
-        let found = find_payable(&*state.database.client().await?, order_id).await?;
+        let found = find_payable(&*state.database.client().await?, tenant_id, order_id).await?;
         let Some(payable) = found else { return Ok(Outcome::Failed) };
         let Some(mut moved) = steps(state, &payable, &mut fetched, deadline).await? else {
             return Ok(Outcome::RETRY);
@@ -85,7 +91,8 @@ async fn steps(
 async fn release(state: &State, payable: &Payable, order_id: Uuid) -> Result<()> {
     let is_leaving = payable.order.hold_over || payable.order.cancel_requested;
     if is_leaving && payable.order.state == domain::orders::State::Reserved {
-        release_due(&mut *state.database.client().await?, payable.product_id, &[order_id]).await?;
+        let mut client = state.database.client().await?;
+        release_due(&mut client, payable.tenant_id, payable.product_id, &[order_id]).await?;
     }
     Ok(())
 }

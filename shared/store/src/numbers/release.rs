@@ -8,7 +8,7 @@ use domain::messages::Queue;
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
-use crate::catalog::{Product, find_product};
+use crate::catalog::{Product, find_of_store};
 use crate::errors::from_postgres;
 use crate::numbers::give_back::{Held, give_back, held_from};
 use crate::numbers::mend::repair;
@@ -22,8 +22,13 @@ use crate::{outbox, switches};
 ///
 /// # Errors
 /// Busy or fault; then nothing is known to have changed.
-pub async fn release(client: &mut Client, product_id: Uuid, order_ids: &[Uuid]) -> Result<Vec<(Uuid, Served)>> {
-    let Some(product) = find_product(client, product_id).await? else {
+pub async fn release(
+    client: &mut Client,
+    tenant_id: Uuid,
+    product_id: Uuid,
+    order_ids: &[Uuid],
+) -> Result<Vec<(Uuid, Served)>> {
+    let Some(product) = find_of_store(client, tenant_id, product_id).await? else {
         return Ok(order_ids.iter().map(|id| (*id, Served::Unknown)).collect());
     };
     match mending(client, &product, order_ids).await {

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
-use crate::catalog::{Product, find_product};
+use crate::catalog::{Product, find_of_store};
 use crate::errors::{constraint_of, from_postgres};
 use crate::numbers::Failure;
 use crate::numbers::locks::{lock_chunks, lock_known_holdings};
@@ -79,8 +79,14 @@ impl Group {
 ///
 /// # Errors
 /// Busy or fault; then nothing of the group was changed, or it is unknown whether it was.
-pub async fn reserve(client: &mut Client, product_id: Uuid, order_ids: &[Uuid], rng: &mut StdRng) -> Result<Group> {
-    let Some(product) = find_product(client, product_id).await? else {
+pub async fn reserve(
+    client: &mut Client,
+    tenant_id: Uuid,
+    product_id: Uuid,
+    order_ids: &[Uuid],
+    rng: &mut StdRng,
+) -> Result<Group> {
+    let Some(product) = find_of_store(client, tenant_id, product_id).await? else {
         let served = order_ids.iter().map(|id| (*id, Served::Unknown)).collect();
         return Ok(Group { served, ..Group::default() });
     };

@@ -170,8 +170,8 @@ async fn close_payments(client: &Client, ids: &[Uuid]) -> Result<u64> {
 ///
 /// # Errors
 /// Busy or fault from the database; the sweep finds them all the same.
-pub async fn release_due(client: &mut Client, product_id: Uuid, ids: &[Uuid]) -> Result<Sweep> {
-    let product = crate::catalog::require_product(client, product_id).await?;
+pub async fn release_due(client: &mut Client, tenant_id: Uuid, product_id: Uuid, ids: &[Uuid]) -> Result<Sweep> {
+    let product = crate::products::find(client, tenant_id, product_id).await?;
     mending(client, &product, ids, true).await.map_err(Failure::into_error)
 }
 
@@ -184,10 +184,10 @@ async fn pass(
     let tx = client.transaction().await?;
     // Not those in `paying`: their gateways are asked first, see `close_payments`.
     let sql = "select id, buyer_id, numbers, cancel_requested_at is not null as cancelled from orders
-        where id = any($1) and state = 'reserved' and (sweep_at <= now() or $2)
+        where id = any($1) and product_key = $3 and state = 'reserved' and (sweep_at <= now() or $2)
             and (expires_at <= now() or cancel_requested_at is not null)
         order by id for no key update skip locked";
-    let rows = tx.query_typed(sql, &[(&ids, UUIDS), (&at_once, BOOL)]).await?;
+    let rows = tx.query_typed(sql, &[(&ids, UUIDS), (&at_once, BOOL), (&product.key, INT4)]).await?;
     let held: Vec<Held> = rows.iter().map(held_from).collect::<Result<_>>()?;
     if held.is_empty() || switches::reserving(&tx, product.key).await? == Reserving::Halted {
         return Ok(Sweep::default());

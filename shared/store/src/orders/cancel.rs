@@ -63,12 +63,12 @@ pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: 
     let requested: bool = column(&row, "requested")?;
     let done = match state {
         State::Queued => {
-            mark_cancelled(&tx, id, "buyer").await?;
+            mark_cancelled(&tx, scope.tenant_id, id, "buyer").await?;
             Cancelled::Now
         }
         State::Reserved | State::Paying if !requested => {
             let queue = if state == State::Paying { Queue::SettlePayment } else { Queue::ReleaseNumbers };
-            mark_requested(&tx, id, outbox_id, queue, OUTBOX_GRACE).await?;
+            mark_requested(&tx, (scope.tenant_id, id), outbox_id, queue, OUTBOX_GRACE).await?;
             Cancelled::Requested { queue, outbox_id, product_id }
         }
         State::Cancelled | State::Reserved | State::Paying => Cancelled::Already,
@@ -78,9 +78,10 @@ pub async fn cancel(client: &mut Client, scope: Scope<'_>, id: Uuid, outbox_id: 
     Ok(done)
 }
 
-pub(super) async fn mark_cancelled(tx: &Transaction<'_>, id: Uuid, cause: &str) -> Result<()> {
+pub(super) async fn mark_cancelled(tx: &Transaction<'_>, tenant_id: Uuid, id: Uuid, cause: &str) -> Result<()> {
     let sql = "with changed as (
-            update orders set state = 'cancelled', version = version + 1 where id = $1 and state = 'queued'
+            update orders set state = 'cancelled', version = version + 1
+            where id = $1 and tenant_id = $3 and state = 'queued'
             returning id, version, product_key, created_at
         ), dequeued as (
             delete from order_queue q using changed c
@@ -88,7 +89,7 @@ pub(super) async fn mark_cancelled(tx: &Transaction<'_>, id: Uuid, cause: &str) 
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'queued', 'cancelled', $2 from changed";
-    tx.execute_typed(sql, &[(&id, UUID), (&cause, TEXT)]).await.map_err(from_postgres)?;
+    tx.execute_typed(sql, &[(&id, UUID), (&cause, TEXT), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     Ok(())
 }
 
@@ -96,26 +97,27 @@ pub(super) async fn mark_cancelled(tx: &Transaction<'_>, id: Uuid, cause: &str) 
 /// as well, should the message be lost for good.
 pub(super) async fn mark_requested(
     tx: &Transaction<'_>,
-    id: Uuid,
+    (tenant_id, id): (Uuid, Uuid),
     outbox_id: Uuid,
     queue: Queue,
     grace: Duration,
 ) -> Result<()> {
     let sql = "with changed as (
             update orders set cancel_requested_at = now(), sweep_at = least(sweep_at, now() + make_interval(secs => $5))
-            where id = $1 and state in ('reserved', 'paying')
+            where id = $1 and tenant_id = $6 and state in ('reserved', 'paying')
             returning id, tenant_id, product_id, product_key, sweep_at
         ), listed as (
             insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from changed
         )
         insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
         select $2, $3, tenant_id, product_id, id, now() + make_interval(secs => $4) from changed";
-    let params: [(&(dyn ToSql + Sync), _); 5] = [
+    let params: [(&(dyn ToSql + Sync), _); 6] = [
         (&id, UUID),
         (&outbox_id, UUID),
         (&queue.name(), TEXT),
         (&grace.as_secs_f64(), FLOAT8),
         (&QUEUED_SILENT_AFTER.as_secs_f64(), FLOAT8),
+        (&tenant_id, UUID),
     ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())

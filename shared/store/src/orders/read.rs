@@ -168,13 +168,7 @@ pub struct Event {
 /// # Errors
 /// Not-found, or busy or fault from the database.
 pub async fn history(client: &Client, id: Uuid) -> Result<(Order, Vec<Event>)> {
-    let sql = format!("select {COLUMNS} from orders o join products p on p.id = o.product_id where o.id = $1");
-    let row = client.query_typed_opt(&sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
-    let order = order_from(&row.ok_or(Reason::NotFound)?)?;
-    let sql = "select version, from_state, to_state, cause, at from order_events where order_id = $1 order by version";
-    let rows = client.query_typed(sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
-    let events = rows.iter().map(event_from).collect::<Result<_>>()?;
-    Ok((order, events))
+    read_with_history(client, None, id).await
 }
 
 /// The same for a store's staff; orders of other stores do not exist.
@@ -182,8 +176,20 @@ pub async fn history(client: &Client, id: Uuid) -> Result<(Order, Vec<Event>)> {
 /// # Errors
 /// Not-found, or busy or fault from the database.
 pub async fn history_of(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<(Order, Vec<Event>)> {
-    let found = history(client, id).await?;
-    if found.0.tenant_id == tenant_id { Ok(found) } else { Err(Reason::NotFound.into()) }
+    read_with_history(client, Some(tenant_id), id).await
+}
+
+async fn read_with_history(client: &Client, tenant_id: Option<Uuid>, id: Uuid) -> Result<(Order, Vec<Event>)> {
+    let sql = format!(
+        "select {COLUMNS} from orders o join products p on p.id = o.product_id
+        where o.id = $1 and ($2::uuid is null or o.tenant_id = $2)"
+    );
+    let row = client.query_typed_opt(&sql, &[(&id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
+    let order = order_from(&row.ok_or(Reason::NotFound)?)?;
+    let sql = "select version, from_state, to_state, cause, at from order_events where order_id = $1 order by version";
+    let rows = client.query_typed(sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
+    let events = rows.iter().map(event_from).collect::<Result<_>>()?;
+    Ok((order, events))
 }
 
 fn event_from(row: &Row) -> Result<Event> {

@@ -33,11 +33,11 @@ pub async fn give_up(client: &mut Client, outbox_id: Uuid, act: &NewAct) -> Resu
     }
     let requested: bool = column(&row, "requested")?;
     match one_word(&row, "state", State::from_word)? {
-        State::Queued => mark_cancelled(&tx, act.subject_id, CAUSE).await?,
+        State::Queued => mark_cancelled(&tx, act.tenant_id, act.subject_id, CAUSE).await?,
         state @ (State::Reserved | State::Paying) => {
             let queue = if state == State::Paying { Queue::SettlePayment } else { Queue::ReleaseNumbers };
             if !requested {
-                mark_requested(&tx, act.subject_id, outbox_id, queue, Duration::ZERO).await?;
+                mark_requested(&tx, (act.tenant_id, act.subject_id), outbox_id, queue, Duration::ZERO).await?;
             }
         }
         State::Cancelled => {}
@@ -68,7 +68,7 @@ pub async fn extend(client: &mut Client, seconds: i32, act: &NewAct) -> Result<O
     if column(&row, "over")? {
         return Err(Reason::HoldExpired.into());
     }
-    let end = mark_extended(&tx, act.subject_id, seconds).await?.ok_or(Reason::LimitExceeded)?;
+    let end = mark_extended(&tx, act, seconds).await?.ok_or(Reason::LimitExceeded)?;
     tx.commit().await.map_err(from_postgres)?;
     Ok(Some(end))
 }
@@ -84,17 +84,19 @@ async fn lock(tx: &Transaction<'_>, act: &NewAct) -> Result<Row> {
 }
 
 /// The expiry sweep is told of the new end; the row of the old one names an order that is not due, and goes.
-async fn mark_extended(tx: &Transaction<'_>, id: Uuid, seconds: i32) -> Result<Option<OffsetDateTime>> {
+async fn mark_extended(tx: &Transaction<'_>, act: &NewAct, seconds: i32) -> Result<Option<OffsetDateTime>> {
     let sql = "with changed as (
             update orders set expires_at = expires_at + make_interval(secs => $2),
                 sweep_at = expires_at + make_interval(secs => $2)
-            where id = $1 and expires_at + make_interval(secs => $2) <= created_at + make_interval(secs => $3)
+            where id = $1 and tenant_id = $4
+                and expires_at + make_interval(secs => $2) <= created_at + make_interval(secs => $3)
             returning id, product_key, sweep_at, expires_at
         ), listed as (
             insert into holds (product_key, sweep_at, order_ids) select product_key, sweep_at, array[id] from changed
         )
         select expires_at from changed";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&id, UUID), (&seconds, INT4), (&HOLD_SECONDS_MAX, INT4)];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&act.subject_id, UUID), (&seconds, INT4), (&HOLD_SECONDS_MAX, INT4), (&act.tenant_id, UUID)];
     let row = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
     row.map(|row| column(&row, "expires_at")).transpose()
 }

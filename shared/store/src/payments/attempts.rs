@@ -114,13 +114,13 @@ pub(super) fn attempt_from(row: &Row) -> Result<Attempt> {
     })
 }
 
-/// An attempt.
+/// An attempt of a store.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_attempt(client: &Client, id: Uuid) -> Result<Option<Attempt>> {
-    let sql = format!("select {COLUMNS} from payment_attempts where id = $1");
-    let row = client.query_typed_opt(&sql, &[(&id, UUID)]).await.map_err(from_postgres)?;
+pub async fn find_attempt(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<Option<Attempt>> {
+    let sql = format!("select {COLUMNS} from payment_attempts where id = $1 and tenant_id = $2");
+    let row = client.query_typed_opt(&sql, &[(&id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     row.as_ref().map(attempt_from).transpose()
 }
 

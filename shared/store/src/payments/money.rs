@@ -14,7 +14,7 @@ use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
-use super::refunds::{Refund, refund_from};
+use super::refunds::{self, Refund, refund_from};
 use crate::errors::from_postgres;
 use crate::notices::{owe_refund, owing};
 use crate::numbers::expect;
@@ -84,26 +84,28 @@ pub(super) struct Dispute {
 }
 
 impl Money {
-    /// Locks an order and reads its money; none when there is no such order.
-    pub(super) async fn lock(tx: &Transaction<'_>, order_id: Uuid) -> Result<Option<Self>> {
+    /// Locks a store's order and reads its money; none when there is no such order.
+    pub(super) async fn lock(tx: &Transaction<'_>, tenant_id: Uuid, order_id: Uuid) -> Result<Option<Self>> {
         let sql = "select id, tenant_id, product_id, buyer_id, state, fallback, numbers,
                 coalesce(substitutes, '{}') as substitutes, coalesce(given_up, '{}') as given_up, unit_price_minor,
                 coalesce(total_minor, 0) as total_minor, currency, cancel_requested_at is not null as cancelled, version
-            from orders where id = $1 for no key update";
-        let Some(row) = tx.query_typed_opt(sql, &[(&order_id, UUID)]).await.map_err(from_postgres)? else {
+            from orders where id = $1 and tenant_id = $2 for no key update";
+        let params: [(&(dyn ToSql + Sync), _); 2] = [(&order_id, UUID), (&tenant_id, UUID)];
+        let Some(row) = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)? else {
             return Ok(None);
         };
         let order = order_from(&row)?;
-        let attempts = format!("select {COLUMNS} from payment_attempts where order_id = $1 order by number");
-        let refunds = format!("select {} from refunds where order_id = $1 order by id", super::refunds::COLUMNS);
+        let attempts =
+            format!("select {COLUMNS} from payment_attempts where order_id = $1 and tenant_id = $2 order by number");
+        let refunds =
+            format!("select {} from refunds where order_id = $1 and tenant_id = $2 order by id", refunds::COLUMNS);
         let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state, numbers,
                 extract(epoch from now() - created_at)::float8 as age from disputes
-            where order_id = $1 order by id";
-        let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
+            where order_id = $1 and tenant_id = $2 order by id";
         let (attempts, refunds, disputes) = futures::future::try_join3(
-            tx.query_typed(&attempts, &param),
-            tx.query_typed(&refunds, &param),
-            tx.query_typed(disputes, &param),
+            tx.query_typed(&attempts, &params),
+            tx.query_typed(&refunds, &params),
+            tx.query_typed(disputes, &params),
         )
         .await
         .map_err(from_postgres)?;
@@ -249,9 +251,9 @@ impl Money {
         }
         for refund in &self.refunds {
             if self.new_refunds.contains(&refund.id) {
-                super::refunds::insert(tx, refund).await?;
+                refunds::insert(tx, refund).await?;
             } else if self.changed_refunds.contains(&refund.id) {
-                super::refunds::update(tx, refund).await?;
+                refunds::update(tx, refund).await?;
             }
         }
         for dispute in &self.disputes {
@@ -268,9 +270,14 @@ impl Money {
         let order = &self.order;
         if order.numbers_changed {
             let sql = "update orders set numbers = $2, substitutes = nullif($3, '{}'), given_up = nullif($4, '{}')
-                where id = $1";
-            let params: [(&(dyn ToSql + Sync), _); 4] =
-                [(&order.id, UUID), (&order.numbers, INT4S), (&order.substitutes, INT4S), (&order.given_up, INT4S)];
+                where id = $1 and tenant_id = $5";
+            let params: [(&(dyn ToSql + Sync), _); 5] = [
+                (&order.id, UUID),
+                (&order.numbers, INT4S),
+                (&order.substitutes, INT4S),
+                (&order.given_up, INT4S),
+                (&order.tenant_id, UUID),
+            ];
             expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "orders")?;
         }
         if self.steps.is_empty() {
@@ -281,7 +288,8 @@ impl Money {
         let steps = i32::try_from(self.steps.len()).unwrap_or(i32::MAX);
         let sql = format!(
             "with changed as (
-                update orders set state = $2, version = version + $3 where id = $1 and state = $4 and version = $5
+                update orders set state = $2, version = version + $3
+                where id = $1 and tenant_id = $8 and state = $4 and version = $5
                 returning id, tenant_id, buyer_id, state
             ), paid as (
                 select id, tenant_id, buyer_id, state from changed where state = 'paid'
@@ -291,7 +299,7 @@ impl Money {
             from changed c cross join unnest($6, $7) with ordinality as s (state, cause, position)",
             owing("paid")
         );
-        let params: [(&(dyn ToSql + Sync), _); 7] = [
+        let params: [(&(dyn ToSql + Sync), _); 8] = [
             (&order.id, UUID),
             (&order.state.word(), TEXT),
             (&steps, INT4),
@@ -299,6 +307,7 @@ impl Money {
             (&order.version, INT4),
             (&states, TEXTS),
             (&causes, TEXTS),
+            (&order.tenant_id, UUID),
         ];
         expect(self.steps.len(), tx.execute_typed(&sql, &params).await.map_err(from_postgres)?, "steps")
     }
@@ -318,8 +327,8 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
                 else $6 end,
             instructions = $7, decline_code = $8, looks = $9,
             look_at = now() + make_interval(secs => $10), look_owed = false, looked_at = $11, version = version + 1
-        where a.id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 11] = [
+        where a.id = $1 and a.tenant_id = $12";
+    let params: [(&(dyn ToSql + Sync), _); 12] = [
         (&attempt.id, UUID),
         (&attempt.state.word(), TEXT),
         (&attempt.used.map(|used| used.word()), TEXT),
@@ -331,6 +340,7 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
         (&attempt.looks, INT2),
         (&wait, crate::types::FLOAT8),
         (&attempt.looked_at, TIMESTAMPTZ),
+        (&attempt.tenant_id, UUID),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
 }

@@ -54,24 +54,27 @@ pub struct DisputeOf {
     pub created_at: OffsetDateTime,
 }
 
-/// All attempts, refunds and disputes of an order; for staff, so across tenants.
+/// All attempts, refunds and disputes of a store's order.
 ///
 /// # Errors
 /// Not-found when there is no such order, or busy or fault from the database.
-pub async fn find_overview(client: &Client, order_id: Uuid) -> Result<Overview> {
-    let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
-    let order = client.query_typed_opt("select currency from orders where id = $1", &param);
+pub async fn find_overview(client: &Client, tenant_id: Uuid, order_id: Uuid) -> Result<Overview> {
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&order_id, UUID), (&tenant_id, UUID)];
+    let order = client.query_typed_opt("select currency from orders where id = $1 and tenant_id = $2", &params);
     let order = order.await.map_err(from_postgres)?.ok_or(Reason::NotFound)?;
-    let attempts = format!("select {} from payment_attempts where order_id = $1 order by number", attempts::COLUMNS);
+    let attempts = format!(
+        "select {} from payment_attempts where order_id = $1 and tenant_id = $2 order by number",
+        attempts::COLUMNS
+    );
     let refunds = format!(
-        "select {}, created_at, retried_as from refunds where order_id = $1 order by created_at, id",
+        "select {}, created_at, retried_as from refunds where order_id = $1 and tenant_id = $2 order by created_at, id",
         refunds::COLUMNS
     );
     let disputes = "select id, attempt_id, gateway_dispute_id, amount_minor, state, created_at from disputes
-        where order_id = $1 order by created_at, id";
-    let attempts = client.query_typed(&attempts, &param).await.map_err(from_postgres)?;
-    let refunds = client.query_typed(&refunds, &param).await.map_err(from_postgres)?;
-    let disputes = client.query_typed(disputes, &param).await.map_err(from_postgres)?;
+        where order_id = $1 and tenant_id = $2 order by created_at, id";
+    let attempts = client.query_typed(&attempts, &params).await.map_err(from_postgres)?;
+    let refunds = client.query_typed(&refunds, &params).await.map_err(from_postgres)?;
+    let disputes = client.query_typed(disputes, &params).await.map_err(from_postgres)?;
     Ok(Overview {
         currency: column(&order, "currency")?,
         attempts: attempts.iter().map(attempt_from).collect::<Result<_>>()?,
@@ -80,7 +83,7 @@ pub async fn find_overview(client: &Client, order_id: Uuid) -> Result<Overview> 
     })
 }
 
-/// A refund by its id; for staff, so across tenants.
+/// A refund by its id; for operators, so across tenants.
 ///
 /// # Errors
 /// Busy or fault from the database.

@@ -42,9 +42,10 @@ pub(super) fn policy_from(row: &Row) -> Result<Policy> {
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_policy(client: &Client, product_id: Uuid) -> Result<Option<Policy>> {
-    let sql = format!("select {COLUMNS} from products p where p.id = $1");
-    let row = client.query_typed_opt(&sql, &[(&product_id, UUID)]).await.map_err(from_postgres)?;
+pub async fn find_policy(client: &Client, tenant_id: Uuid, product_id: Uuid) -> Result<Option<Policy>> {
+    let sql = format!("select {COLUMNS} from products p where p.id = $1 and p.tenant_id = $2");
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&product_id, UUID), (&tenant_id, UUID)];
+    let row = client.query_typed_opt(&sql, &params).await.map_err(from_postgres)?;
     row.as_ref().map(policy_from).transpose()
 }
 
@@ -53,17 +54,18 @@ pub async fn find_policy(client: &Client, product_id: Uuid) -> Result<Option<Pol
 ///
 /// # Errors
 /// Not-found when there is no such product, or busy or fault from the database.
-pub async fn save_policy(client: &Client, product_id: Uuid, policy: &Policy) -> Result<()> {
+pub async fn save_policy(client: &Client, tenant_id: Uuid, product_id: Uuid, policy: &Policy) -> Result<()> {
     let gateways: Vec<&str> = policy.gateways.iter().map(|gateway| gateway.word()).collect();
     let sql = "update products set gateways = $2, capture = $3, late_money = $4, keeps_disputed = $5,
             version = version + 1
-        where id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        where id = $1 and tenant_id = $6";
+    let params: [(&(dyn ToSql + Sync), _); 6] = [
         (&product_id, UUID),
         (&gateways, TEXTS),
         (&policy.capture.word(), TEXT),
         (&policy.late_money.word(), TEXT),
         (&policy.keeps_disputed, BOOL),
+        (&tenant_id, UUID),
     ];
     match client.execute_typed(sql, &params).await.map_err(from_postgres)? {
         0 => Err(Reason::NotFound.into()),

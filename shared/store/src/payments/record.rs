@@ -15,10 +15,11 @@ use super::money::{Dispute, Money, Stray};
 use super::policy::{self, Policy, policy_from};
 use super::refunds::{Refund, check};
 use super::settle::{Settled, settle};
-use crate::catalog::{Product, require_product};
+use crate::catalog::Product;
 use crate::errors::from_postgres;
 use crate::findings::{self, NewFinding};
 use crate::numbers::{Failure, repair};
+use crate::products;
 use crate::rows::column;
 use crate::types::UUID;
 
@@ -63,35 +64,41 @@ pub enum RefundAnswer<'a> {
     Refused(&'a str),
 }
 
-/// Writes down what was heard of an attempt and everything that follows; returns the attempt as it is now.
+/// Writes down what was heard of a store's attempt and everything that follows; returns the attempt as it is now.
 ///
 /// A state applies only if its rank grows, an amount only if it does, so that old answers change nothing.
 ///
 /// # Errors
 /// Not-found for an unknown attempt, or busy or fault from the database. Then nothing is known to have changed, and
 /// the same answer may be brought again.
-pub async fn record(client: &mut Client, attempt_id: Uuid, answer: Answer<'_>) -> Result<Attempt> {
-    let attempt = super::find_attempt(client, attempt_id).await?.ok_or(Reason::NotFound)?;
-    drive(client, attempt.order_id, |money| hear(money, attempt_id, answer)).await?;
-    super::find_attempt(client, attempt_id).await?.ok_or_else(|| Reason::NotFound.into())
+pub async fn record(client: &mut Client, tenant_id: Uuid, attempt_id: Uuid, answer: Answer<'_>) -> Result<Attempt> {
+    let attempt = super::find_attempt(client, tenant_id, attempt_id).await?.ok_or(Reason::NotFound)?;
+    drive(client, tenant_id, attempt.order_id, |money| hear(money, attempt_id, answer)).await?;
+    super::find_attempt(client, tenant_id, attempt_id).await?.ok_or_else(|| Reason::NotFound.into())
 }
 
-/// Writes down what was heard of a refund and everything that follows.
+/// Writes down what was heard of a refund of a store's order and everything that follows.
 ///
 /// # Errors
 /// As [`record`].
 pub async fn record_refund(
     client: &mut Client,
+    tenant_id: Uuid,
     order_id: Uuid,
     refund_id: Uuid,
     answer: RefundAnswer<'_>,
 ) -> Result<()> {
-    drive(client, order_id, |money| hear_refund(money, refund_id, answer)).await
+    drive(client, tenant_id, order_id, |money| hear_refund(money, refund_id, answer)).await
 }
 
 /// Transactions until nothing follows any more; the answer is heard in each, which changes nothing the second time.
-async fn drive(client: &mut Client, order_id: Uuid, hear: impl Fn(&mut Money) -> Result<()>) -> Result<()> {
-    let (product, policy) = policy_of(client, order_id).await?;
+async fn drive(
+    client: &mut Client,
+    tenant_id: Uuid,
+    order_id: Uuid,
+    hear: impl Fn(&mut Money) -> Result<()>,
+) -> Result<()> {
+    let (product, policy) = policy_of(client, tenant_id, order_id).await?;
     for _ in 0..THINGS_MAX {
         let settled = match once(client, &product, &policy, order_id, &hear).await {
             Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
@@ -115,7 +122,7 @@ async fn once(
     hear: &impl Fn(&mut Money) -> Result<()>,
 ) -> std::result::Result<Settled, Failure> {
     let tx: Transaction<'_> = client.transaction().await?;
-    let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
+    let mut money = Money::lock(&tx, product.described.tenant_id, order_id).await?.ok_or(Reason::NotFound)?;
     hear(&mut money)?;
     let settled = settle(&tx, product, policy, &mut money).await?;
     check(&money)?;
@@ -127,20 +134,20 @@ async fn once(
     Ok(settled)
 }
 
-async fn policy_of(client: &Client, order_id: Uuid) -> Result<(Product, Policy)> {
+async fn policy_of(client: &Client, tenant_id: Uuid, order_id: Uuid) -> Result<(Product, Policy)> {
     let sql = format!(
         "select p.id, p.closes_at <= now() as closed, {} from orders o join products p on p.id = o.product_id
-        where o.id = $1",
+        where o.id = $1 and o.tenant_id = $2",
         policy::COLUMNS
     );
-    let row = client.query_typed_opt(&sql, &[(&order_id, UUID)]).await.map_err(from_postgres)?;
+    let row = client.query_typed_opt(&sql, &[(&order_id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     let row = row.ok_or(Reason::NotFound)?;
     let mut policy = policy_from(&row)?;
     if column(&row, "closed")? {
         // After the sale numbers may have been drawn: nobody gets one that he had lost.
         policy.late_money = LateMoney::Refund;
     }
-    Ok((require_product(client, column(&row, "id")?).await?, policy))
+    Ok((products::find(client, tenant_id, column(&row, "id")?).await?, policy))
 }
 
 fn hear(money: &mut Money, attempt_id: Uuid, answer: Answer<'_>) -> Result<()> {

@@ -132,10 +132,7 @@ pub async fn request_refund_by(client: &mut Client, request: &RefundRequest<'_>,
 
 async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option<&NewAct>) -> Result<Refund> {
     let tx = client.transaction().await.map_err(from_postgres)?;
-    let mut money = Money::lock(&tx, request.order_id).await?.ok_or(Reason::NotFound)?;
-    if money.order.tenant_id != request.tenant_id {
-        return Err(Reason::NotFound.into());
-    }
+    let mut money = Money::lock(&tx, request.tenant_id, request.order_id).await?.ok_or(Reason::NotFound)?;
     // A key that is known names a refund that is.
     if let Some(act) = act {
         record(&tx, act).await?;
@@ -180,20 +177,20 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     super::settle::complete(&mut money)?;
     money.write(&tx).await?;
     for failed in covered {
-        mark_retried(&tx, failed, refund.id).await?;
+        mark_retried(&tx, refund.tenant_id, failed, refund.id).await?;
     }
     owe(&tx, &money, refund.id).await?;
     tx.commit().await.map_err(from_postgres)?;
     Ok(refund)
 }
 
-/// Tries a failed refund again, as a new one with a new key.
+/// Tries a failed refund of a store's order again, as a new one with a new key.
 ///
 /// # Errors
 /// Not-found, wrong-state when it has not failed or was tried again before, or busy or fault from the database.
-pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) -> Result<Refund> {
+pub async fn retry_refund(client: &mut Client, tenant_id: Uuid, order_id: Uuid, refund_id: Uuid) -> Result<Refund> {
     let tx = client.transaction().await.map_err(from_postgres)?;
-    let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
+    let mut money = Money::lock(&tx, tenant_id, order_id).await?.ok_or(Reason::NotFound)?;
     let failed = money.refunds.iter().find(|refund| refund.id == refund_id).cloned().ok_or(Reason::NotFound)?;
     let attempt = money.attempts.iter().find(|a| a.id == failed.attempt_id).cloned().ok_or(Reason::NotFound)?;
     let rest = money.rest(&attempt);
@@ -211,7 +208,7 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
     money.add_refund(again.clone());
     super::settle::complete(&mut money)?;
     money.write(&tx).await?;
-    mark_retried(&tx, failed.id, again.id).await?;
+    mark_retried(&tx, tenant_id, failed.id, again.id).await?;
     owe(&tx, &money, again.id).await?;
     tx.commit().await.map_err(from_postgres)?;
     Ok(again)
@@ -222,8 +219,8 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
 /// # Errors
 /// Busy or fault from the database.
 pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<()> {
-    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1";
-    client.execute_typed(sql, &[(&refund.id, UUID)]).await.map_err(from_postgres)?;
+    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1 and tenant_id = $2";
+    client.execute_typed(sql, &[(&refund.id, UUID), (&refund.tenant_id, UUID)]).await.map_err(from_postgres)?;
     Ok(())
 }
 
@@ -234,35 +231,54 @@ pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<()> {
 /// Busy or fault from the database.
 pub async fn renew_refund_key(client: &Client, refund: &Refund) -> Result<()> {
     let sql = "update refunds set key_number = key_number + 1, asked = 0
-        where id = $1 and state = 'created' and key_number = $2 and created_at < now() - make_interval(secs => $3)";
-    let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&refund.id, UUID), (&refund.key_number, INT2), (&REFUND_KEY_AGE.as_secs_f64(), FLOAT8)];
+        where id = $1 and tenant_id = $4 and state = 'created' and key_number = $2
+            and created_at < now() - make_interval(secs => $3)";
+    let params: [(&(dyn ToSql + Sync), _); 4] = [
+        (&refund.id, UUID),
+        (&refund.key_number, INT2),
+        (&REFUND_KEY_AGE.as_secs_f64(), FLOAT8),
+        (&refund.tenant_id, UUID),
+    ];
     client.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
 }
 
-/// Paid orders of a product that have something left to refund, by id, after one of them; for refunds of many.
+/// Paid orders of a store's product that have something left to refund, by id, after one of them; for refunds of many.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn list_refundable(client: &Client, product_id: Uuid, after: Option<Uuid>) -> Result<Vec<Uuid>> {
+pub async fn list_refundable(
+    client: &Client,
+    tenant_id: Uuid,
+    product_id: Uuid,
+    after: Option<Uuid>,
+) -> Result<Vec<Uuid>> {
     let sql = "select o.id from orders o
-        where o.product_id = $1 and o.state = 'paid' and o.total_minor > 0 and ($2::uuid is null or o.id > $2)
+        where o.product_id = $1 and o.tenant_id = $4 and o.state = 'paid' and o.total_minor > 0
+            and ($2::uuid is null or o.id > $2)
         order by o.id limit $3";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8)];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8), (&tenant_id, UUID)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     rows.iter().map(|row| column(row, "id")).collect()
 }
 
-/// Failed refunds of a product that nobody has tried again, with their orders, by id, after one of them.
+/// Failed refunds of a store's product that nobody has tried again, with their orders, by id, after one of them.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn list_failed(client: &Client, product_id: Uuid, after: Option<Uuid>) -> Result<Vec<(Uuid, Uuid)>> {
+pub async fn list_failed(
+    client: &Client,
+    tenant_id: Uuid,
+    product_id: Uuid,
+    after: Option<Uuid>,
+) -> Result<Vec<(Uuid, Uuid)>> {
     let sql = "select r.id, r.order_id from refunds r join orders o on o.id = r.order_id
-        where o.product_id = $1 and r.state = 'failed' and r.retried_as is null and ($2::uuid is null or r.id > $2)
+        where o.product_id = $1 and o.tenant_id = $4 and r.state = 'failed' and r.retried_as is null
+            and ($2::uuid is null or r.id > $2)
         order by r.id limit $3";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8)];
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&product_id, UUID), (&after, UUID), (&LOOKS_PER_PASS_MAX, INT8), (&tenant_id, UUID)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
     rows.iter().map(|row| Ok((column(row, "id")?, column(row, "order_id")?))).collect()
 }
@@ -280,9 +296,10 @@ fn covered_by(money: &Money, new: &Refund, gives_all: bool) -> Vec<Uuid> {
     money.refunds.iter().filter(covers).map(|failed| failed.id).collect()
 }
 
-async fn mark_retried(tx: &Transaction<'_>, failed: Uuid, again: Uuid) -> Result<()> {
-    let sql = "update refunds set retried_as = $2 where id = $1 and retried_as is null";
-    match tx.execute_typed(sql, &[(&failed, UUID), (&again, UUID)]).await.map_err(from_postgres)? {
+async fn mark_retried(tx: &Transaction<'_>, tenant_id: Uuid, failed: Uuid, again: Uuid) -> Result<()> {
+    let sql = "update refunds set retried_as = $2 where id = $1 and tenant_id = $3 and retried_as is null";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&failed, UUID), (&again, UUID), (&tenant_id, UUID)];
+    match tx.execute_typed(sql, &params).await.map_err(from_postgres)? {
         1 => Ok(()),
         _ => Err(Reason::WrongState.into()),
     }
@@ -330,8 +347,8 @@ pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
     let sql = "update refunds set state = $2, gateway_refund_id = $3, failure = $4, numbers = $7, key_of = $8,
             key_number = $9, retried_as = case when $10 then coalesce(retried_as, id) end, version = version + 1,
             look_at = now() + make_interval(secs => least($5, $6 * power(2, least(tries, 10))))
-        where id = $1";
-    let params: [(&(dyn ToSql + Sync), _); 10] = [
+        where id = $1 and tenant_id = $11";
+    let params: [(&(dyn ToSql + Sync), _); 11] = [
         (&refund.id, UUID),
         (&refund.state.word(), TEXT),
         (&refund.gateway_refund_id, TEXT),
@@ -342,6 +359,7 @@ pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
         (&refund.key_of, UUID),
         (&refund.key_number, INT2),
         (&refund.is_retried, BOOL),
+        (&refund.tenant_id, UUID),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
 }

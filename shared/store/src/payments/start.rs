@@ -13,13 +13,12 @@ use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::moves;
-use crate::catalog::require_product;
 use crate::errors::{from_postgres, is_lock_timeout};
 use crate::notices::owing;
 use crate::numbers::{Failure, repair};
 use crate::rows::{column, one_word};
-use crate::switches;
 use crate::types::{BYTEA, FLOAT8, INT2, INT8, TEXT, TIMESTAMPTZ, UUID};
+use crate::{products, switches};
 
 /// What a buyer asks for.
 #[derive(Debug, Clone, Copy)]
@@ -75,9 +74,10 @@ struct Order {
 pub async fn start(client: &mut Client, new: &NewAttempt<'_>) -> Result<Started> {
     match once(client, new).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
-            let sql = "select product_id from orders where id = $1";
-            let row = client.query_typed_one(sql, &[(&new.order_id, UUID)]).await.map_err(from_postgres)?;
-            let product = require_product(client, column(&row, "product_id")?).await?;
+            let sql = "select product_id from orders where id = $1 and tenant_id = $2";
+            let params: [(&(dyn ToSql + Sync), _); 2] = [(&new.order_id, UUID), (&new.tenant_id, UUID)];
+            let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
+            let product = products::find(client, new.tenant_id, column(&row, "product_id")?).await?;
             repair(client, &product, &failure).await?;
             once(client, new).await.map_err(Failure::into_error)
         }
@@ -104,11 +104,11 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
         return Err(Reason::HoldExpired.into());
     }
     if order.total_minor == 0 {
-        pay_nothing(&tx, new.order_id, &order).await?;
+        pay_nothing(&tx, new, &order).await?;
         tx.commit().await?;
         return Ok(Started::Free);
     }
-    if let Some(open) = give_up_open(&tx, new.order_id).await? {
+    if let Some(open) = give_up_open(&tx, new).await? {
         tx.commit().await?;
         return Ok(Started::Close(open));
     }
@@ -123,7 +123,7 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
     let attempt = insert(&tx, new, &order, gateway).await?;
     if order.state == State::Reserved {
         let cause = if new.buyer_id.is_some() { "buyer" } else { "staff" };
-        mark_paying(&tx, new.order_id, cause).await?;
+        mark_paying(&tx, new, cause).await?;
     }
     tx.commit().await?;
     Ok(Started::New(attempt))
@@ -163,19 +163,24 @@ fn order_from(row: &Row) -> Result<Order> {
 }
 
 async fn find_known(tx: &Transaction<'_>, new: &NewAttempt<'_>) -> Result<Option<(Attempt, Vec<u8>)>> {
-    let sql =
-        format!("select {COLUMNS}, fingerprint from payment_attempts where order_id = $1 and requested_under = $2");
-    let row = tx.query_typed_opt(&sql, &[(&new.order_id, UUID), (&new.key, TEXT)]).await.map_err(from_postgres)?;
+    let sql = format!(
+        "select {COLUMNS}, fingerprint from payment_attempts
+        where order_id = $1 and tenant_id = $3 and requested_under = $2"
+    );
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&new.order_id, UUID), (&new.key, TEXT), (&new.tenant_id, UUID)];
+    let row = tx.query_typed_opt(&sql, &params).await.map_err(from_postgres)?;
     row.map(|row| Ok((attempt_from(&row)?, column(&row, "fingerprint")?))).transpose()
 }
 
 /// Marks the open attempt as given up: a worker closes it even if this request is never heard of again.
-async fn give_up_open(tx: &Transaction<'_>, order_id: Uuid) -> Result<Option<Attempt>> {
+async fn give_up_open(tx: &Transaction<'_>, new: &NewAttempt<'_>) -> Result<Option<Attempt>> {
     let sql = format!(
         "update payment_attempts set given_up_at = coalesce(given_up_at, now())
-        where order_id = $1 and state in ('created', 'open', 'processing', 'authorised') returning {COLUMNS}"
+        where order_id = $1 and tenant_id = $2 and state in ('created', 'open', 'processing', 'authorised')
+        returning {COLUMNS}"
     );
-    let row = tx.query_typed_opt(&sql, &[(&order_id, UUID)]).await.map_err(from_postgres)?;
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&new.order_id, UUID), (&new.tenant_id, UUID)];
+    let row = tx.query_typed_opt(&sql, &params).await.map_err(from_postgres)?;
     row.as_ref().map(attempt_from).transpose()
 }
 
@@ -206,33 +211,36 @@ async fn insert(tx: &Transaction<'_>, new: &NewAttempt<'_>, order: &Order, gatew
     attempt_from(&tx.query_typed_one(&sql, &params).await.map_err(from_postgres)?)
 }
 
-async fn mark_paying(tx: &Transaction<'_>, order_id: Uuid, cause: &str) -> Result<()> {
+async fn mark_paying(tx: &Transaction<'_>, new: &NewAttempt<'_>, cause: &str) -> Result<()> {
     let sql = "with changed as (
-            update orders set state = 'paying', version = version + 1 where id = $1 and state = 'reserved'
+            update orders set state = 'paying', version = version + 1
+            where id = $1 and tenant_id = $3 and state = 'reserved'
             returning id, version
         )
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'reserved', 'paying', $2 from changed";
-    tx.execute_typed(sql, &[(&order_id, UUID), (&cause, TEXT)]).await.map_err(from_postgres)?;
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&new.order_id, UUID), (&cause, TEXT), (&new.tenant_id, UUID)];
+    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
 }
 
 /// An order that costs nothing needs no gateway.
-async fn pay_nothing(tx: &Transaction<'_>, order_id: Uuid, order: &Order) -> std::result::Result<(), Failure> {
-    let product = require_product(tx.client(), order.product_id).await?;
+async fn pay_nothing(tx: &Transaction<'_>, new: &NewAttempt<'_>, order: &Order) -> std::result::Result<(), Failure> {
+    let product = products::find(tx.client(), new.tenant_id, order.product_id).await?;
     if switches::reserving(tx, product.key).await? == domain::catalog::Reserving::Halted {
         return Err(Reason::ReservingHalted.into());
     }
     moves::pay(tx, &product, &order.numbers).await?;
     let sql = format!(
         "with changed as (
-            update orders set state = 'paid', version = version + 1 where id = $1 and state = 'reserved'
+            update orders set state = 'paid', version = version + 1
+            where id = $1 and tenant_id = $2 and state = 'reserved'
             returning id, version, state, tenant_id, buyer_id
         ), noticed as ({})
         insert into order_events (order_id, version, from_state, to_state, cause)
         select id, version, 'reserved', 'paid', 'free' from changed",
         owing("changed")
     );
-    tx.execute_typed(&sql, &[(&order_id, UUID)]).await?;
+    tx.execute_typed(&sql, &[(&new.order_id, UUID), (&new.tenant_id, UUID)]).await?;
     Ok(())
 }

@@ -45,25 +45,26 @@ impl Attempt {
     }
 }
 
-/// An order with its attempts and the refunds that are not over.
+/// A store's order with its attempts and the refunds that are not over.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn find_payable(client: &Client, order_id: Uuid) -> Result<Option<Payable>> {
+pub async fn find_payable(client: &Client, tenant_id: Uuid, order_id: Uuid) -> Result<Option<Payable>> {
     let sql = "select o.tenant_id, o.product_id, p.name, o.state, coalesce(o.expires_at <= now(), false) as hold_over,
             o.cancel_requested_at is not null as cancelled
-        from orders o join products p on p.id = o.product_id where o.id = $1";
-    let Some(row) = client.query_typed_opt(sql, &[(&order_id, UUID)]).await.map_err(from_postgres)? else {
+        from orders o join products p on p.id = o.product_id where o.id = $1 and o.tenant_id = $2";
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&order_id, UUID), (&tenant_id, UUID)];
+    let Some(row) = client.query_typed_opt(sql, &params).await.map_err(from_postgres)? else {
         return Ok(None);
     };
-    let attempts = format!("select {COLUMNS} from payment_attempts where order_id = $1 order by number");
+    let attempts =
+        format!("select {COLUMNS} from payment_attempts where order_id = $1 and tenant_id = $2 order by number");
     let refunds = format!(
-        "select {} from refunds where order_id = $1 and state in ('created', 'pending') order by id",
+        "select {} from refunds where order_id = $1 and tenant_id = $2 and state in ('created', 'pending') order by id",
         super::refunds::COLUMNS
     );
-    let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
-    let attempts = client.query_typed(&attempts, &param).await.map_err(from_postgres)?;
-    let refunds = client.query_typed(&refunds, &param).await.map_err(from_postgres)?;
+    let attempts = client.query_typed(&attempts, &params).await.map_err(from_postgres)?;
+    let refunds = client.query_typed(&refunds, &params).await.map_err(from_postgres)?;
     Ok(Some(Payable {
         tenant_id: column(&row, "tenant_id")?,
         product_id: column(&row, "product_id")?,
@@ -114,17 +115,23 @@ pub struct RefundOf {
     pub state: RefundState,
 }
 
-/// The latest attempt of an order and all of its refunds.
+/// The latest attempt of a store's order and all of its refunds.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn list_payments(client: &Client, order_id: Uuid) -> Result<(Option<PaymentOf>, Vec<RefundOf>)> {
+pub async fn list_payments(
+    client: &Client,
+    tenant_id: Uuid,
+    order_id: Uuid,
+) -> Result<(Option<PaymentOf>, Vec<RefundOf>)> {
     let attempts = "select id, gateway, method, state, used, amount_minor, instructions, decline_code
-        from payment_attempts where order_id = $1 order by (used = 'payment') desc nulls last, number desc limit 1";
-    let refunds = "select id, amount_minor, numbers, cause, state from refunds where order_id = $1 order by id";
-    let param: [(&(dyn ToSql + Sync), _); 1] = [(&order_id, UUID)];
+        from payment_attempts where order_id = $1 and tenant_id = $2
+        order by (used = 'payment') desc nulls last, number desc limit 1";
+    let refunds = "select id, amount_minor, numbers, cause, state from refunds
+        where order_id = $1 and tenant_id = $2 order by id";
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&order_id, UUID), (&tenant_id, UUID)];
     let (attempt, refunds) =
-        futures::future::try_join(client.query_typed_opt(attempts, &param), client.query_typed(refunds, &param))
+        futures::future::try_join(client.query_typed_opt(attempts, &params), client.query_typed(refunds, &params))
             .await
             .map_err(from_postgres)?;
     let attempt = attempt.as_ref().map(payment_from).transpose()?;

@@ -9,12 +9,12 @@ use uuid::Uuid;
 use super::money::Money;
 use super::moves;
 use crate::acts::{NewAct, record};
-use crate::catalog::{Product, require_product};
+use crate::catalog::Product;
 use crate::errors::from_postgres;
 use crate::numbers::{Failure, repair};
 use crate::rows::column;
-use crate::switches;
 use crate::types::UUID;
+use crate::{products, switches};
 
 /// Puts numbers of a paid order that cost nothing back to stock, all that are left or some; returns which. Without
 /// numbers it ends as refunded.
@@ -48,7 +48,7 @@ async fn withdrawn(
 ) -> Result<Vec<i32>> {
     let sql = "select product_id from orders where id = $1 and tenant_id = $2";
     let row = client.query_typed_opt(sql, &[(&order_id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
-    let product = require_product(client, column(&row.ok_or(Reason::NotFound)?, "product_id")?).await?;
+    let product = products::find(client, tenant_id, column(&row.ok_or(Reason::NotFound)?, "product_id")?).await?;
     match once(client, &product, order_id, numbers, act).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
             repair(client, &product, &failure).await?;
@@ -66,7 +66,7 @@ async fn once(
     act: Option<&NewAct>,
 ) -> std::result::Result<Vec<i32>, Failure> {
     let tx = client.transaction().await?;
-    let mut money = Money::lock(&tx, order_id).await?.ok_or(Reason::NotFound)?;
+    let mut money = Money::lock(&tx, product.described.tenant_id, order_id).await?.ok_or(Reason::NotFound)?;
     if let Some(act) = act
         && !record(&tx, act).await?
     {

@@ -175,12 +175,13 @@ fn session_from(row: &Row) -> Result<Session> {
 ///
 /// # Errors
 /// Too-many-attempts when it has none left; busy or fault from the database.
-pub async fn try_session(client: &Client, session_id: Uuid) -> Result<Password> {
+pub async fn try_session(client: &Client, tenant_id: Uuid, session_id: Uuid) -> Result<Password> {
     let sql = "update staff_sessions ss set tries = ss.tries + 1 from staff s
-        where ss.id = $1 and ss.tries < $2 and ss.ended_at is null
+        where ss.id = $1 and ss.tenant_id = $3 and ss.tries < $2 and ss.ended_at is null
             and s.tenant_id = ss.tenant_id and s.id = ss.staff_id
         returning ss.id, ss.tenant_id, ss.staff_id, s.totp, extract(epoch from clock_timestamp())::int8 as now";
-    let row = client.query_typed_opt(sql, &[(&session_id, UUID), (&STAFF_TRIES_MAX, INT2)]).await;
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&session_id, UUID), (&STAFF_TRIES_MAX, INT2), (&tenant_id, UUID)];
+    let row = client.query_typed_opt(sql, &params).await;
     password_from(&row.map_err(from_postgres)?.ok_or(Reason::TooManyAttempts)?)
 }
 
@@ -192,8 +193,9 @@ pub async fn renew(client: &mut Client, tried: &Password, step: i64) -> Result<(
     let tx = client.transaction().await.map_err(from_postgres)?;
     take_step(&tx, tried.tenant_id, tried.staff_id, tried.totp.as_deref(), step).await?.ok_or(Reason::CodeWrong)?;
     let sql = "update staff_sessions set tries = 0, fresh_until = now() + make_interval(secs => $2)
-        where id = $1 and ended_at is null";
-    let params: [(&(dyn ToSql + Sync), _); 2] = [(&tried.id, UUID), (&FRESH_FOR.as_secs_f64(), FLOAT8)];
+        where id = $1 and tenant_id = $3 and ended_at is null";
+    let params: [(&(dyn ToSql + Sync), _); 3] =
+        [(&tried.id, UUID), (&FRESH_FOR.as_secs_f64(), FLOAT8), (&tried.tenant_id, UUID)];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     tx.commit().await.map_err(from_postgres)
 }

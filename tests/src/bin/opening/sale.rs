@@ -117,7 +117,7 @@ impl Sale {
             numbers_per_buyer_max: 20,
         };
         store::catalog::insert_product(&mut client, &described).await?;
-        sandbox::sell(&client, described.id).await?;
+        sandbox::sell(&client, tenant.id, described.id).await?;
         let product = store::catalog::require_product(&client, described.id).await?;
         // The crowd's clock starts from the database's: whoever asks earlier is early for real.
         let left = (opens_at - store::catalog::now(&client).await?).try_into().unwrap_or(Duration::ZERO);
