@@ -61,7 +61,9 @@ begin
         wanted_quantity, wanted_fallback, under_key, of_request, product.price_minor, product.currency,
         product.hold_seconds, now() + make_interval(secs => deadline_seconds), product.only_held);
     insert into order_queue (product_key, created_at, order_id) values (product.key, now(), new_id);
-    insert into order_events (order_id, version, to_state, cause) values (new_id, 1, 'queued', 'buyer');
+    -- No client's key has a blank: one that has is of staff, who sell to the buyer.
+    insert into order_events (order_id, version, to_state, cause)
+    values (new_id, 1, 'queued', case when under_key like '% %' then 'staff' else 'buyer' end);
     insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
     values (new_id, to_queue, of_tenant, of_product, new_id, now() + make_interval(secs => grace_seconds));
     accepted_at := now();

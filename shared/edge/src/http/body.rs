@@ -155,9 +155,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let found = Query::<T>::from_request_parts(parts, state).await;
-        found.map(|Query(value)| Self(value)).map_err(|error| {
-            Problem::new(Reason::Invalid).with_detail(unquoted(&error.body_text()))
-        })
+        found
+            .map(|Query(value)| Self(value))
+            .map_err(|error| Problem::new(Reason::Invalid).with_detail(unquoted(&error.body_text())))
     }
 }
 
