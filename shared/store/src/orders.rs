@@ -5,6 +5,7 @@ mod overdue;
 mod place;
 mod read;
 mod search;
+mod sell;
 mod staff;
 
 pub use cancel::{Cancelled, cancel};
@@ -12,4 +13,5 @@ pub use overdue::reject_overdue;
 pub use place::{NewOrder, Placed, place, replay};
 pub use read::{Event, Order, Page, Place, find, history, history_of, list};
 pub use search::{Wanted, search};
+pub use sell::{NewSale, sell};
 pub use staff::{extend, give_up};
