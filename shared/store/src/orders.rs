@@ -1,5 +1,6 @@
 //! Orders: placing, reading, cancelling; and what staff do to them.
 
+mod buyer;
 mod cancel;
 mod overdue;
 mod place;
@@ -8,6 +9,7 @@ mod search;
 mod sell;
 mod staff;
 
+pub use buyer::{KnownBuyer, find_buyer};
 pub use cancel::{Cancelled, cancel};
 pub use overdue::reject_overdue;
 pub use place::{NewOrder, Placed, place, replay};
