@@ -117,10 +117,12 @@ async fn a_number_is_sold_to_whoever_comes_first_and_to_nobody_else() {
         let buyer = till.buyer();
         let wanted = json!({ "phone": PHONE, "numbers": [number] });
         let (key, body) = (number.to_string(), json!({ "numbers": [number] }).to_string());
-        let (sold, placed) = tokio::join!(counter.sell(&key, &wanted), buyer.place(&till.orders, product_id, &key, body));
+        let placing = buyer.place(&till.orders, product_id, &key, body);
+        let (sold, placed) = tokio::join!(counter.sell(&key, &wanted), placing);
         let (sold, placed) = (sale(&sold), placed.accepted());
         counter.serve().await;
-        let states = look::orders(&till.database, &[sold, placed]).await.iter().map(|o| o.state.word()).collect::<Vec<_>>();
+        let orders = look::orders(&till.database, &[sold, placed]).await;
+        let states: Vec<&str> = orders.iter().map(|order| order.state.word()).collect();
         assert!(states == ["reserved", "rejected"] || states == ["rejected", "reserved"], "{states:?}");
     }
     assert_eq!(look::taken(&till.database, &till.product).await, 8);

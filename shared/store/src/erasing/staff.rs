@@ -12,7 +12,7 @@ use crate::rows::column;
 use crate::types::{BYTEA, TEXT, UUID, UUIDS};
 
 /// In place of a sealed secret: the shortest that fits, and opens with no key.
-const NO_SECRET: [u8; 29] = [0; 29];
+const NO_SECRET: &[u8] = &[0; 29];
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub async fn erase_staff(client: &mut Client, tenant_id: Uuid, email: &Email) ->
     }
     let sql = "update staff set email = id::text || '@erased.invalid', totp = case when totp is not null then $3 end
         where tenant_id = $1 and id = any($2)";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&tenant_id, UUID), (&ids, UUIDS), (&NO_SECRET.as_slice(), BYTEA)];
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&tenant_id, UUID), (&ids, UUIDS), (&NO_SECRET, BYTEA)];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     for id in &ids {
         log_of_operator(&tx, tenant_id, OperatorAct::EraseStaff, Subject::Staff, *id).await?;
