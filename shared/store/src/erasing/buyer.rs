@@ -43,7 +43,6 @@ pub async fn erase_buyer(client: &mut Client, tenant_id: Uuid, whom: &Whom) -> R
             }
         }
     }
-    fail::fail_point!("erase.before_last");
     let tx = client.transaction().await.map_err(from_postgres)?;
     if let Some(phone) = &traces.phone {
         let sql = "delete from login_codes where tenant_id = $1 and phone = $2";
