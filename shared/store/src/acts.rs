@@ -38,16 +38,8 @@ pub enum Subject {
 }
 
 impl Subject {
-    const ALL: [Self; 8] = [
-        Self::Store,
-        Self::Product,
-        Self::Order,
-        Self::Staff,
-        Self::Session,
-        Self::Export,
-        Self::Upload,
-        Self::Buyer,
-    ];
+    const ALL: [Self; 8] =
+        [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export, Self::Upload, Self::Buyer];
 
     /// The word used in the database and in JSON.
     #[must_use]

@@ -204,6 +204,10 @@ async fn a_payment_that_the_buyer_has_begun_is_called_off_before_cash_is_booked(
     let open = till.open_payment(&buyer, id, "mine", "card").await;
     assert_eq!(counter.book(id, "b").await.refusal(), is(409, "payment-in-flight"));
     assert_eq!(counter.count("select count(*) from audit_log where action = 'book_payment'").await, 0);
+    let owner = till.database.owner();
+    owner.execute("update products set gateways = '{stripe}'", &[]).await.unwrap();
+    assert_eq!(counter.book(id, "never").await.refusal(), is(422, "method-unavailable"));
+    owner.execute("update products set gateways = '{stripe,manual}'", &[]).await.unwrap();
     till.rest().await;
     till.is(id, "reserved").await;
     assert_eq!(counter.book(id, "b").await.json()["state"], "paid");

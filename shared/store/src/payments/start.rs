@@ -126,6 +126,11 @@ async fn once(
         tx.commit().await?;
         return Ok(Started::Free);
     }
+    let served = |word: &String| {
+        Gateway::from_word(word).filter(|gateway| gateway.serves(new.method) && new.method.takes(&order.currency))
+    };
+    // Before anything is called off for it.
+    let gateway = order.gateways.iter().find_map(served).ok_or(Reason::MethodUnavailable)?;
     if let Some(open) = give_up_open(&tx, new.order_id).await? {
         tx.commit().await?;
         return Ok(Started::Close(open));
@@ -134,10 +139,6 @@ async fn once(
     if order.next_number > most {
         return Err(Reason::TooManyAttempts.into());
     }
-    let served = |word: &String| {
-        Gateway::from_word(word).filter(|gateway| gateway.serves(new.method) && new.method.takes(&order.currency))
-    };
-    let gateway = order.gateways.iter().find_map(served).ok_or(Reason::MethodUnavailable)?;
     write_down(&tx, act).await?;
     let attempt = insert(&tx, new, &order, gateway).await?;
     if order.state == State::Reserved {
