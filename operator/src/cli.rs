@@ -1,5 +1,6 @@
 //! The command line.
 
+mod erase;
 mod money;
 mod notices;
 mod staff;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 use crate::numbers::parse_numbers;
 
+pub(crate) use erase::{EraseBuyerArgs, EraseStaffArgs, Person};
 pub(crate) use money::{
     CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs, RetryArgs,
 };
@@ -111,7 +113,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         act: StoreAct,
     },
-    /// Change what is known of a store's buyers
+    /// Change what is known of a store's buyers, or forget one
     Buyer {
         #[command(subcommand)]
         act: BuyerAct,

@@ -5,8 +5,10 @@
 //! to standard error.
 
 mod accounts;
+mod buyers;
 mod cli;
 mod confirm;
+mod erase;
 mod failure;
 mod history;
 mod keys;
@@ -54,8 +56,8 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
         Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
         Command::Keys { act } => keys::make(act),
         Command::Store { act } => stores::change(&client().await?, act).await,
-        Command::Buyer { act } => notices::change_buyer(&client().await?, act).await,
-        Command::Staff { act } => staff::change(&mut client().await?, act, environment).await,
+        Command::Buyer { act } => buyers::change(&mut client().await?, act, confirm).await,
+        Command::Staff { act } => staff::change(&mut client().await?, act, environment, confirm).await,
         Command::Product { act } => policy::change(&client().await?, act).await,
         Command::Pay(args) => pay::book(database(database_url.as_deref())?, args, environment).await,
         Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,

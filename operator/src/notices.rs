@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use store::Client;
 use store::notices::{Counted, Stuck, count, list_stuck, measure, save_email};
 
-use crate::cli::{BuyerAct, EmailArgs};
+use crate::cli::EmailArgs;
 use crate::failure::Failure;
 use crate::output::{Output, age, table};
 use crate::products::require_store;
@@ -32,9 +32,9 @@ pub(crate) async fn show(client: &Client) -> Result<Output, Failure> {
     Ok(Output::new(text, json).wrong_if(measures.failing > 0))
 }
 
-/// `tirada buyer`
-pub(crate) async fn change_buyer(client: &Client, act: BuyerAct) -> Result<Output, Failure> {
-    let BuyerAct::Email(EmailArgs { store: slug, phone, email }) = act;
+/// `tirada buyer email`
+pub(crate) async fn change_email(client: &Client, args: EmailArgs) -> Result<Output, Failure> {
+    let EmailArgs { store: slug, phone, email } = args;
     let store = require_store(client, &slug).await?;
     save_email(client, store.id, &phone, email.as_ref()).await?;
     let text = if email.is_some() { "notices go to the phone and by mail" } else { "notices go to the phone only" };

@@ -2,7 +2,7 @@
 
 use cashier::{Asked, Cashier};
 use domain::orders::State;
-use domain::payments::{AttemptState, Method, Step, next_step};
+use domain::payments::{AttemptState, BOOKED_BY_STAFF, Method, Step, next_step};
 use domain::{Error, Reason};
 use edge::Environment;
 use serde_json::json;
@@ -18,9 +18,6 @@ use crate::output::{Output, minor};
 
 /// Attempts that one command may call off before it books. There is at most one open.
 const TURNS: usize = 3;
-
-/// The key of what staff book, once per order. A buyer's key has no blanks, so that no buyer can have used it.
-const KEY: &str = "booked by staff";
 
 /// `tirada pay`
 pub(crate) async fn book(database: Database, args: PayArgs, environment: &Environment) -> Result<Output, Failure> {
@@ -56,7 +53,7 @@ async fn begin(database: &Database, id: Uuid, order: &Payable) -> Result<Started
         order_id: id,
         method: Method::Manual,
         return_url: None,
-        key: KEY,
+        key: BOOKED_BY_STAFF,
     };
     let started = start(&mut *database.client().await?, &new).await;
     started.map_err(|error| match error {

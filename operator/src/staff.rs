@@ -15,17 +15,25 @@ use uuid::Uuid;
 
 use crate::accounts::sealing_keys;
 use crate::cli::{InviteArgs, MemberArgs, StaffAct};
+use crate::confirm::Confirm;
+use crate::erase;
 use crate::failure::Failure;
 use crate::output::{Output, instant, or_dash, table};
 use crate::products::require_store;
 
 /// `tirada staff`
-pub(crate) async fn change(client: &mut Client, act: StaffAct, environment: &Environment) -> Result<Output, Failure> {
+pub(crate) async fn change(
+    client: &mut Client,
+    act: StaffAct,
+    environment: &Environment,
+    confirm: Confirm,
+) -> Result<Output, Failure> {
     match act {
         StaffAct::Invite(args) => invite(client, args).await,
         StaffAct::Recover(args) => recover(client, args).await,
         StaffAct::List { store } => list(client, &store).await,
         StaffAct::Reseal => reseal(client, &sealing_keys(environment)?.0).await,
+        StaffAct::Erase(args) => erase::staff(client, args, confirm).await,
     }
 }
 

@@ -5,6 +5,7 @@ mod numbers;
 mod orders;
 mod products;
 mod refunds;
+mod sales;
 mod switches;
 
 use serde_json::{Value, json};

@@ -87,7 +87,7 @@ async fn gateway(database: &TestDatabase) -> (FakeGateway, Cashier) {
     let keys = SealingKeys::from_json(DEVELOPMENT_KEYS, Stage::Local).unwrap();
     let sealed = keys.seal(&context(TENANT, Gateway::Stripe), credentials.as_bytes()).unwrap();
     save_account(&database.app_client().await, TENANT, Gateway::Stripe, &sealed).await.unwrap();
-    database.owner().execute("update products set gateways = '{stripe}'", &[]).await.unwrap();
+    database.owner().execute("update products set gateways = '{stripe,manual}'", &[]).await.unwrap();
     let endpoints = Endpoints { stripe: gateway.url(Dialect::Stripe), ..Endpoints::default() };
     (gateway, Cashier::new(database.app(1), Gateways::new(endpoints).unwrap(), keys))
 }

@@ -1,6 +1,7 @@
 //! Files that staff take away: what is in them, and that they come to be whatever happens meanwhile.
 
 mod cells;
+mod erased;
 mod requests;
 mod resume;
 mod workbooks;

@@ -4,6 +4,7 @@
 
 mod admin;
 mod auditor;
+mod erasing;
 mod events;
 mod exports;
 mod http;

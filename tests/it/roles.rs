@@ -167,8 +167,11 @@ impl Target {
             Action::SearchOrders => json!({ "code": self.order }),
             Action::ExportProduct => json!({ "kind": "numbers", "format": "csv", "language": "es" }),
             Action::BeginUpload => json!({ "media_type": "image/webp" }),
+            Action::SellNumbers => json!({ "phone": "+34600000001", "name": "A person", "quantity": 1 }),
             Action::ExtendHold => json!({ "seconds": 60, "reason": reason }),
-            Action::CloseProduct | Action::ReleaseOrder | Action::RefundOrder => json!({ "reason": reason }),
+            Action::CloseProduct | Action::ReleaseOrder | Action::BookPayment | Action::RefundOrder => {
+                json!({ "reason": reason })
+            }
             _ => json!({}),
         }
     }

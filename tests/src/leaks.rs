@@ -86,6 +86,31 @@ pub async fn in_rows(owner: &Client) -> Vec<String> {
     found
 }
 
+/// Columns of all tables that could hold a text, whatever it is kept as, with how many rows hold this one: in either
+/// case of its letters, anywhere in them.
+pub async fn columns_with(owner: &Client, text: &str) -> Vec<(String, i64)> {
+    let sql = "select c.table_name::text, c.column_name::text, c.data_type = 'bytea'
+        from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+        where c.table_schema = 'public' and t.table_type = 'BASE TABLE'
+            and c.data_type in ('text', 'character varying', 'character', 'json', 'jsonb', 'ARRAY', 'bytea')
+        order by 1, 2";
+    let mut found = Vec::new();
+    for column in owner.query(sql, &[]).await.expect("the columns") {
+        let (table, column, is_bytes): (String, String, bool) = (column.get(0), column.get(1), column.get(2));
+        let holds = if is_bytes {
+            format!("position(convert_to($1, 'UTF8') in {column}) > 0")
+        } else {
+            format!("strpos(lower({column}::text), lower($1)) > 0")
+        };
+        let sql = format!("select count(*) from {table} where {holds}");
+        let rows: i64 = owner.query_one(&sql, &[&text]).await.expect(&sql).get(0);
+        if rows > 0 {
+            found.push((format!("{table}.{column}"), rows));
+        }
+    }
+    found
+}
+
 /// Runs of digits, with the characters around them.
 fn numbers(text: &str) -> impl Iterator<Item = (Option<char>, &str, Option<char>)> {
     let mut rest = 0;

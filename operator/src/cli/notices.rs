@@ -5,6 +5,8 @@ use domain::login::Phone;
 use domain::notices::Kind;
 use domain::staff::Email;
 
+use super::erase::EraseBuyerArgs;
+
 #[derive(Debug, Args)]
 pub(crate) struct NoticesArgs {
     /// The store
@@ -22,6 +24,11 @@ pub(crate) struct NoticesArgs {
 pub(crate) enum BuyerAct {
     /// Say where a buyer's notices go beside the phone; nowhere without an address
     Email(EmailArgs),
+    /// Forget somebody: phone, name, address, sessions and texts go, the accounting stays
+    ///
+    /// Refused while orders of theirs are under way. Whoever logs in again later is a new buyer. Run it again as often
+    /// as you like. What gateways, providers of messages and files that were taken away know is theirs to forget.
+    Erase(EraseBuyerArgs),
 }
 
 #[derive(Debug, Args)]
@@ -42,7 +49,7 @@ fn kind(word: &str) -> Result<Kind, String> {
     Kind::from_word(word).ok_or_else(|| format!("the kinds are {words}"))
 }
 
-fn phone(text: &str) -> Result<Phone, String> {
+pub(super) fn phone(text: &str) -> Result<Phone, String> {
     Phone::parse(text).ok_or_else(|| "phones look like +5511900000001".into())
 }
 

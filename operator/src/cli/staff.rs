@@ -4,6 +4,8 @@ use clap::{Args, Subcommand};
 use domain::roles::Role;
 use domain::staff::Email;
 
+use super::erase::EraseStaffArgs;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum StaffAct {
     /// Invite somebody and print the link that lets them in
@@ -25,6 +27,8 @@ pub(crate) enum StaffAct {
     ///
     /// For a rotation, as `gateway reseal`; once more three days later, because of invitations that were open.
     Reseal,
+    /// Forget the address of somebody who was removed; what they did stays in the audit log
+    Erase(EraseStaffArgs),
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ pub mod notices;
 pub mod numbers;
 pub mod orders;
 pub mod payments;
+pub mod people;
 pub mod roles;
 pub mod schedule;
 pub mod staff;

@@ -1,11 +1,13 @@
 //! Every bound of the system, each with its reason. Nothing that can grow is without a line here.
 
 mod files;
+mod people;
 
 use std::time::Duration;
 
 use crate::login::Share;
 pub use files::*;
+pub use people::*;
 
 /// Largest product, in numbers. Ten million numbers are 1,221 chunks, about 1.3 MB of bitmap.
 pub const NUMBERS_PER_PRODUCT_MAX: i32 = 10_000_000;

@@ -18,6 +18,9 @@ pub use observed::{Instructions, Observed, ObservedDispute, ObservedRefund};
 pub use outcome::{Capture, OrderMoney, Outcome, Use, outcome};
 pub use step::{AttemptView, OrderView, Step, next_step};
 
+/// The key of what staff book, once per order. A buyer's key has no blanks, so that no buyer can have used it.
+pub const BOOKED_BY_STAFF: &str = "booked by staff";
+
 /// The idempotency key under which a gateway is asked to do one thing: the same for every try, another for everything
 /// else. Hexadecimal, 64 characters.
 #[must_use]

@@ -158,6 +158,10 @@ actions! {
     ReleaseOrder = "release_order", [Owner, Operator, Support], Session;
     /// Give a buyer more time to pay.
     ExtendHold = "extend_hold", [Owner, Operator, Support], Session;
+    /// Sell numbers over the counter: an order in a buyer's name.
+    SellNumbers = "sell_numbers", [Owner, Operator, Support], Session;
+    /// Book cash or a transfer that has paid for an order.
+    BookPayment = "book_payment", [Owner, Operator, Finance], Session;
     /// Give money back.
     RefundOrder = "refund_order", [Owner, Finance], Fresh;
 

@@ -4,6 +4,8 @@
 //! again (404, 409), slow down (429), come back later (503). Whatever is our own fault stays opaque; its causes are
 //! logged by [`crate::http::service`], once.
 
+use std::time::Duration;
+
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -74,6 +76,19 @@ impl Problem {
     pub fn new(reason: Reason) -> Self {
         let (status, retry_after) = answer(reason);
         Self { retry_after, ..Self::of(status, reason.code(), reason.title()) }
+    }
+
+    /// The problem for a reason, with the wait after which trying again may help if it is known better.
+    #[must_use]
+    pub fn refused(reason: Reason, retry_after: Option<Duration>) -> Self {
+        match retry_after {
+            // Rounded up, so that whoever waits so long is not early.
+            Some(wait) => {
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                Self::new(reason).with_retry_after(u32::try_from(seconds).unwrap_or(u32::MAX))
+            }
+            None => Self::new(reason),
+        }
     }
 
     fn of(status: StatusCode, code: &'static str, title: &'static str) -> Self {

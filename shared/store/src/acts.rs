@@ -33,11 +33,13 @@ pub enum Subject {
     Export,
     /// An upload.
     Upload,
+    /// A buyer.
+    Buyer,
 }
 
 impl Subject {
-    const ALL: [Self; 7] =
-        [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export, Self::Upload];
+    const ALL: [Self; 8] =
+        [Self::Store, Self::Product, Self::Order, Self::Staff, Self::Session, Self::Export, Self::Upload, Self::Buyer];
 
     /// The word used in the database and in JSON.
     #[must_use]
@@ -50,6 +52,7 @@ impl Subject {
             Self::Session => "session",
             Self::Export => "export",
             Self::Upload => "upload",
+            Self::Buyer => "buyer",
         }
     }
 
@@ -96,19 +99,74 @@ pub(crate) async fn claim_key(tx: &Transaction<'_>, act: &NewAct) -> Result<bool
     claim(tx, scope, fingerprint, STATUS).await
 }
 
+/// What only the platform's operator does, who has no token. The word is none of an [`Action`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OperatorAct {
+    /// Forget a buyer.
+    EraseBuyer,
+    /// Forget somebody who is not staff any more.
+    EraseStaff,
+}
+
+impl OperatorAct {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::EraseBuyer => "erase_buyer",
+            Self::EraseStaff => "erase_staff",
+        }
+    }
+}
+
+/// A line of the audit log.
+struct Entry<'a> {
+    tenant_id: Uuid,
+    staff_id: Option<Uuid>,
+    action: &'static str,
+    subject: Subject,
+    subject_id: Uuid,
+    detail: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
 /// Writes the act into the audit log.
 pub(crate) async fn log(tx: &Transaction<'_>, act: &NewAct) -> Result<()> {
+    let entry = Entry {
+        tenant_id: act.tenant_id,
+        staff_id: act.staff_id,
+        action: act.action.word(),
+        subject: act.subject,
+        subject_id: act.subject_id,
+        detail: act.detail.as_deref(),
+        reason: act.reason.as_deref(),
+    };
+    write(tx, &entry).await
+}
+
+/// Writes into the audit log what the operator did, to whom or what, and nothing else.
+pub(crate) async fn log_of_operator(
+    tx: &Transaction<'_>,
+    tenant_id: Uuid,
+    act: OperatorAct,
+    subject: Subject,
+    subject_id: Uuid,
+) -> Result<()> {
+    let action = act.word();
+    let entry = Entry { tenant_id, staff_id: None, action, subject, subject_id, detail: None, reason: None };
+    write(tx, &entry).await
+}
+
+async fn write(tx: &Transaction<'_>, entry: &Entry<'_>) -> Result<()> {
     let sql = "insert into audit_log (id, tenant_id, staff_id, action, subject, subject_id, detail, reason)
         values ($1, $2, $3, $4, $5, $6, $7, $8)";
     let params: [(&(dyn ToSql + Sync), _); 8] = [
         (&Uuid::now_v7(), UUID),
-        (&act.tenant_id, UUID),
-        (&act.staff_id, UUID),
-        (&act.action.word(), TEXT),
-        (&act.subject.word(), TEXT),
-        (&act.subject_id, UUID),
-        (&act.detail, TEXT),
-        (&act.reason, TEXT),
+        (&entry.tenant_id, UUID),
+        (&entry.staff_id, UUID),
+        (&entry.action, TEXT),
+        (&entry.subject.word(), TEXT),
+        (&entry.subject_id, UUID),
+        (&entry.detail, TEXT),
+        (&entry.reason, TEXT),
     ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())

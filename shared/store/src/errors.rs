@@ -2,6 +2,7 @@
 
 use deadpool_postgres::PoolError;
 use domain::Error;
+use domain::errors::Cause;
 use tokio_postgres::error::{DbError, SqlState};
 
 /// What a database error means for the caller: try again, or a fault.
@@ -16,7 +17,16 @@ pub fn from_postgres(error: tokio_postgres::Error) -> Error {
             error.is_closed() || std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>())
         }
     };
-    if again { Error::Busy(Box::new(error)) } else { Error::Fault(Box::new(error)) }
+    let cause: Cause = match error.as_db_error() {
+        Some(said) => said_by_the_server(said).into(),
+        None => Box::new(error),
+    };
+    if again { Error::Busy(cause) } else { Error::Fault(cause) }
+}
+
+/// What the server said, for the log. Without its detail, which quotes rows and keys: phones, names and addresses.
+pub(crate) fn said_by_the_server(error: &DbError) -> String {
+    format!("db error: {}: {} ({})", error.severity(), error.message(), error.code().code())
 }
 
 /// What a failed borrow means for the caller.

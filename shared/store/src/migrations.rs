@@ -9,7 +9,7 @@ use domain::limits::{IDLE_IN_TRANSACTION_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOU
 use domain::{Error, Result};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::errors::{from_postgres, is_lock_timeout};
+use crate::errors::{from_postgres, is_lock_timeout, said_by_the_server};
 
 mod embedded {
     refinery::embed_migrations!("../../migrations");
@@ -74,22 +74,32 @@ async fn apply(client: &mut tokio_postgres::Client) -> Result<Vec<i32>> {
                 tracing::warn!(migration.tried = tried, "a migration waits for a lock");
                 tokio::time::sleep(LOCK_PAUSE).await;
             }
-            Err(error) if waited_for_a_lock(&error) => return Err(Error::Busy(Box::new(error))),
-            Err(error) => return Err(Error::Fault(Box::new(error))),
+            Err(error) if waited_for_a_lock(&error) => return Err(Error::busy(told(&error))),
+            Err(error) => return Err(Error::fault(told(&error))),
         }
     }
     Ok(applied)
 }
 
 fn waited_for_a_lock(error: &refinery::Error) -> bool {
+    from_the_server(error).is_some_and(is_lock_timeout)
+}
+
+/// The error with what the server said, rows that it quotes left out.
+fn told(error: &refinery::Error) -> String {
+    let said = from_the_server(error).and_then(tokio_postgres::Error::as_db_error).map(said_by_the_server);
+    said.map_or_else(|| error.to_string(), |said| format!("{error}: {said}"))
+}
+
+fn from_the_server(error: &refinery::Error) -> Option<&tokio_postgres::Error> {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
-        if error.downcast_ref::<tokio_postgres::Error>().is_some_and(is_lock_timeout) {
-            return true;
+        if let Some(found) = error.downcast_ref::<tokio_postgres::Error>() {
+            return Some(found);
         }
         source = error.source();
     }
-    false
+    None
 }
 
 /// Newest version that this build knows.

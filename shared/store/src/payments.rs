@@ -6,6 +6,7 @@
 
 mod accounts;
 mod attempts;
+mod book;
 mod inbox;
 mod looks;
 mod measure;
@@ -22,6 +23,7 @@ mod withdraw;
 
 pub use accounts::{Account, SealedAccount, find_account, list_accounts, list_sealed, reseal_account, save_account};
 pub use attempts::{Attempt, find_attempt, find_attempt_of_payment};
+pub use book::book;
 pub use inbox::{Event, Received, claim_unprocessed, find_event, mark_processed, receive};
 pub use looks::owe_looks;
 pub use measure::{Measures, measure};

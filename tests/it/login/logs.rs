@@ -52,3 +52,20 @@ async fn neither_phones_nor_codes_nor_tokens_are_logged() {
     assert!(!leaking.is_empty() && leaking.iter().all(belongs), "{leaking:?}");
     door.database.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_database_says_of_a_row_is_not_repeated() {
+    let door = Door::open().await;
+    let owner = door.database.owner();
+    let id = uuid::Uuid::now_v7();
+    let sql = "insert into buyers (id, tenant_id, phone, email) values ($1, $2, $3, 'A@example.org')";
+    let error = owner.execute(sql, &[&id, &door.tenant_id, &PHONE]).await.unwrap_err();
+    let quoted = error.as_db_error().unwrap().detail().unwrap();
+    assert!(quoted.contains(PHONE) && quoted.contains("A@example.org"), "the server quotes the row: {quoted}");
+    let said = store::from_postgres(error);
+    for text in [said.chain(), format!("{said:?}")] {
+        assert!(text.contains("buyers_email_form") && text.contains("23514"), "{text}");
+        assert!(!text.contains(&PHONE[1..]) && !text.contains("example.org"), "{text}");
+    }
+    door.database.finish().await;
+}

@@ -70,3 +70,30 @@ async fn secrets_are_sealed_again_for_a_rotation() {
     assert_eq!((output.code(), &output.json()["unopened"]), (1, &json!([member.id])));
     office.database.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_who_left_is_forgotten_and_what_they_did_is_not() {
+    let office = Office::open().await;
+    let member = office.hire(Role::Operator).await;
+    let pause = json!({ "intake": "paused", "reason": "x" });
+    assert_eq!(member.send(&office.admin, "PUT", "/v1/admin/store/intake", &pause).await.status, 204);
+    let email = format!("operator-{}@example.org", member.id.simple());
+    let terminal = Terminal { database_url: office.database.app_location(), variables: Vec::new() };
+    let erase = ["staff", "erase", "--store", &office.store, "--email", &email, "--yes"];
+    let (code, text) = terminal.refused(&erase).await;
+    assert!(code == 3 && text.contains("remove them first"), "{text}");
+    let removed = format!("update staff set removed_at = now() where id = '{}'", member.id);
+    tests::look::change(&office.database, &removed, 1).await;
+    assert_eq!(terminal.done(&erase).await["staff"], json!([member.id]));
+    assert_eq!(tests::leaks::columns_with(office.database.owner(), &email).await, []);
+    let left = format!(
+        "select count(*) from audit_log l join staff s on s.id = l.staff_id where s.id = '{}' and s.removed_at < now()",
+        member.id
+    );
+    assert_eq!(tests::look::count(&office.database, &left).await, 1, "what they did");
+    assert_eq!(tests::look::count(&office.database, "select count(*) from staff_sessions").await, 0);
+    assert_eq!(terminal.done(&erase).await["erased"], json!(false));
+    let logged = "select count(*) from audit_log where action = 'erase_staff' and subject = 'staff'";
+    assert_eq!(tests::look::count(&office.database, logged).await, 1);
+    office.database.finish().await;
+}

@@ -28,7 +28,7 @@ pub(crate) struct AuditEntry {
     /// What: the id of the operation.
     #[schema(example = "set_reserving")]
     action: String,
-    /// To what: store, product, order, staff or session.
+    /// To what: store, product, order, staff, session, export, upload or buyer.
     #[schema(value_type = String, example = "product")]
     subject: &'static str,
     /// To which.

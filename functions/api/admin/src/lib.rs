@@ -1,4 +1,4 @@
-//! What staff do to their store: products, numbers, switches, orders, files of them; and the record of it.
+//! What staff do to their store: products, numbers, switches, orders, sales, files of them; and the record of it.
 //!
 //! Every change goes through a store function that writes the audit log in the same transaction. Asks no gateway and
 //! sends no message: what a queue must hear of stands in the outbox, and the relay tells it within a minute.
@@ -12,6 +12,7 @@ mod order_acts;
 mod orders;
 mod product;
 mod products;
+mod sales;
 mod search;
 mod switches;
 mod uploads;
@@ -64,6 +65,8 @@ pub fn routes() -> OpenApiRouter<State> {
         .routes(routes!(order_acts::release))
         .routes(routes!(order_acts::extend))
         .routes(routes!(order_acts::refund))
+        .routes(routes!(sales::sell))
+        .routes(routes!(sales::book))
         .routes(routes!(exports::request))
         .routes(routes!(exports::list))
         .routes(routes!(exports::read))

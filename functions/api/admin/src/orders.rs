@@ -9,7 +9,7 @@ use domain::roles::Action;
 use edge::Problem;
 use edge::http::PathParams;
 use serde::Serialize;
-use store::orders::{Event, Order};
+use store::orders::{Event, KnownBuyer, Order, find_buyer};
 use store::payments::{Attempt, DisputeOf, Overview, RefundEntry, find_overview};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -233,11 +233,29 @@ impl From<DisputeOf> for StoreDispute {
     }
 }
 
+/// Who buys.
+#[derive(Serialize, ToSchema)]
+struct StoreBuyer {
+    /// Their phone.
+    #[schema(example = "+34600000000")]
+    phone: String,
+    /// Their name, if staff have entered one.
+    name: Option<String>,
+}
+
+impl From<KnownBuyer> for StoreBuyer {
+    fn from(buyer: KnownBuyer) -> Self {
+        Self { phone: buyer.phone, name: buyer.name }
+    }
+}
+
 /// An order with its history and its money.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct InspectedOrder {
     #[serde(flatten)]
     order: StoreOrder,
+    /// Who its buyer is; null when nobody knows, or when they were erased.
+    buyer: Option<StoreBuyer>,
     /// Its history, oldest first.
     timeline: Vec<TimelineEntry>,
     /// Attempts to pay it, oldest first.
@@ -268,8 +286,10 @@ pub(crate) async fn inspect(
     let staff = auth.may(Action::InspectOrder)?;
     let client = state.database.client().await?;
     let (order, events) = store::orders::history_of(&client, staff.tenant_id, id).await?;
+    let buyer = find_buyer(&client, staff.tenant_id, order.buyer_id).await?;
     let Overview { attempts, refunds, disputes, .. } = find_overview(&client, staff.tenant_id, id).await?;
     Ok(Json(InspectedOrder {
+        buyer: buyer.map(StoreBuyer::from),
         order: order.into(),
         timeline: events.into_iter().map(TimelineEntry::from).collect(),
         attempts: attempts.into_iter().map(StoreAttempt::from).collect(),

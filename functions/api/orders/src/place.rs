@@ -1,7 +1,5 @@
 //! `POST /v1/products/{product}/orders`
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
@@ -94,7 +92,7 @@ pub(crate) async fn place(
         Placed::Replayed { id, only_held_stock } => {
             Ok(([(IDEMPOTENCY_REPLAYED, "true")], accepted(id, only_held_stock)).into_response())
         }
-        Placed::Refused { reason, retry_after } => Err(refused(reason, retry_after)),
+        Placed::Refused { reason, retry_after } => Err(Problem::refused(reason, retry_after)),
     }
 }
 
@@ -119,16 +117,4 @@ fn accepted(id: Uuid, only_held_stock: bool) -> Response {
     let poll_after = POLL_AFTER_MIN.as_secs();
     let headers = [(LOCATION, location.clone()), (RETRY_AFTER, poll_after.to_string())];
     (StatusCode::ACCEPTED, headers, Json(OrderAccepted { id, location, poll_after, only_held_stock })).into_response()
-}
-
-fn refused(reason: Reason, retry_after: Option<Duration>) -> Problem {
-    match retry_after {
-        Some(wait) => Problem::new(reason).with_retry_after(whole_seconds(wait)),
-        None => Problem::new(reason),
-    }
-}
-
-/// Rounded up, so that whoever waits so long is not early.
-fn whole_seconds(wait: Duration) -> u32 {
-    u32::try_from(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).unwrap_or(u32::MAX)
 }

@@ -33,6 +33,26 @@ pub struct Observed {
     pub disputes: Vec<ObservedDispute>,
 }
 
+impl Observed {
+    /// What staff say of an attempt that was paid in cash or by a transfer: all of it was taken.
+    #[must_use]
+    pub fn booked_by_staff(attempt_id: Uuid, amount_minor: i64, currency: &str) -> Self {
+        Self {
+            payment_id: format!("manual-{attempt_id}"),
+            attempt_id: Some(attempt_id),
+            state: AttemptState::Captured,
+            amount_minor,
+            currency: currency.to_ascii_uppercase(),
+            captured_minor: amount_minor,
+            refunded_minor: 0,
+            decline_code: None,
+            instructions: None,
+            refunds: Vec::new(),
+            disputes: Vec::new(),
+        }
+    }
+}
+
 /// A refund as a gateway described it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedRefund {

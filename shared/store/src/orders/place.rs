@@ -68,7 +68,7 @@ pub enum Placed {
 pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) -> Result<Placed> {
     // Twice, because the sale may change between the insert and the look at the reason: at the very opening it does.
     for _ in 0..2 {
-        match insert(client, order, published).await {
+        match insert(client, order, published, OUTBOX_GRACE).await {
             Ok(Some(accepted)) => return Ok(accepted),
             Ok(None) => {
                 if let Some(replay) = replay(client, order).await? {
@@ -96,10 +96,13 @@ pub async fn place(client: &Client, order: &NewOrder<'_>, published: &[Uuid]) ->
     Err(Error::busy("the sale changed between two looks at it, twice"))
 }
 
-async fn insert(
+/// The order and its outbox row, which the relay leaves alone for a while, if somebody is about to send its message. None
+/// when something stands in the way.
+pub(super) async fn insert(
     client: &Client,
     order: &NewOrder<'_>,
     published: &[Uuid],
+    grace: Duration,
 ) -> std::result::Result<Option<Placed>, tokio_postgres::Error> {
     let sql = "select accepted_at, held_stock_only
         from place_order($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
@@ -128,7 +131,7 @@ async fn insert(
                 (&OPEN_ORDERS_MAX, INT8),
                 (&ORDERS_COUNTED_MAX, INT8),
                 (&Queue::ReserveNumbers.name(), TEXT),
-                (&OUTBOX_GRACE.as_secs_f64(), FLOAT8),
+                (&grace.as_secs_f64(), FLOAT8),
             ],
         )
         .await?;
@@ -155,7 +158,7 @@ pub async fn replay(client: &Client, order: &NewOrder<'_>) -> Result<Option<Plac
 
 /// Why the insert found no row to insert; none when it would find one now. The conditions are those of the insert,
 /// looked at one by one.
-async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
+pub(super) async fn explain(client: &Client, order: &NewOrder<'_>) -> Result<Option<Placed>> {
     let sql = "select now() < p.opens_at as too_early, p.closes_at <= now() as too_late,
             extract(epoch from p.opens_at - now())::float8 as opens_in,
             p.intake <> 'open' or t.intake <> 'open' or platform.intake <> 'open' as paused,

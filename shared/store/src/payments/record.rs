@@ -244,7 +244,8 @@ fn hear_payment(attempt: &mut Attempt, observed: &Observed) -> Result<()> {
     if attempt.decline_code.is_none() {
         attempt.decline_code.clone_from(&observed.decline_code);
     }
-    if attempt.instructions.is_none() {
+    // Whoever has paid, or cannot any more, needs none; and what was erased stays so.
+    if attempt.instructions.is_none() && observed.state.is_open() {
         attempt.instructions.clone_from(&observed.instructions);
     }
     // One that was refused and then closed was refused.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::moves;
+use crate::acts::{NewAct, record};
 use crate::errors::{from_postgres, is_lock_timeout};
 use crate::notices::owing;
 use crate::numbers::{Failure, repair};
@@ -72,20 +73,36 @@ struct Order {
 /// Not-found, wrong-state, hold-expired, method-unavailable, too-many-attempts, key-reused, reserving-halted for an
 /// order that costs nothing, busy-as-a-rejection (409) when a worker has the order now, or busy or fault.
 pub async fn start(client: &mut Client, new: &NewAttempt<'_>) -> Result<Started> {
-    match once(client, new).await {
+    started(client, new, None).await
+}
+
+/// The same as an act of staff, which is logged with the attempt, or with the payment of what costs nothing.
+///
+/// # Errors
+/// As [`start`], and those of a key.
+pub(super) async fn start_by(client: &mut Client, new: &NewAttempt<'_>, act: &NewAct) -> Result<Started> {
+    started(client, new, Some(act)).await
+}
+
+async fn started(client: &mut Client, new: &NewAttempt<'_>, act: Option<&NewAct>) -> Result<Started> {
+    match once(client, new, act).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
             let sql = "select product_id from orders where id = $1 and tenant_id = $2";
             let params: [(&(dyn ToSql + Sync), _); 2] = [(&new.order_id, UUID), (&new.tenant_id, UUID)];
             let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
             let product = products::find(client, new.tenant_id, column(&row, "product_id")?).await?;
             repair(client, &product, &failure).await?;
-            once(client, new).await.map_err(Failure::into_error)
+            once(client, new, act).await.map_err(Failure::into_error)
         }
         other => other.map_err(Failure::into_error),
     }
 }
 
-async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<Started, Failure> {
+async fn once(
+    client: &mut Client,
+    new: &NewAttempt<'_>,
+    act: Option<&NewAct>,
+) -> std::result::Result<Started, Failure> {
     let tx = client.transaction().await?;
     let order = lock_order(&tx, new).await?.ok_or(Reason::NotFound)?;
     if let Some((attempt, known_as)) = find_known(&tx, new).await? {
@@ -104,10 +121,16 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
         return Err(Reason::HoldExpired.into());
     }
     if order.total_minor == 0 {
+        write_down(&tx, act).await?;
         pay_nothing(&tx, new, &order).await?;
         tx.commit().await?;
         return Ok(Started::Free);
     }
+    let served = |word: &String| {
+        Gateway::from_word(word).filter(|gateway| gateway.serves(new.method) && new.method.takes(&order.currency))
+    };
+    // Before anything is called off for it.
+    let gateway = order.gateways.iter().find_map(served).ok_or(Reason::MethodUnavailable)?;
     if let Some(open) = give_up_open(&tx, new).await? {
         tx.commit().await?;
         return Ok(Started::Close(open));
@@ -116,10 +139,7 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
     if order.next_number > most {
         return Err(Reason::TooManyAttempts.into());
     }
-    let served = |word: &String| {
-        Gateway::from_word(word).filter(|gateway| gateway.serves(new.method) && new.method.takes(&order.currency))
-    };
-    let gateway = order.gateways.iter().find_map(served).ok_or(Reason::MethodUnavailable)?;
+    write_down(&tx, act).await?;
     let attempt = insert(&tx, new, &order, gateway).await?;
     if order.state == State::Reserved {
         let cause = if new.buyer_id.is_some() { "buyer" } else { "staff" };
@@ -127,6 +147,14 @@ async fn once(client: &mut Client, new: &NewAttempt<'_>) -> std::result::Result<
     }
     tx.commit().await?;
     Ok(Started::New(attempt))
+}
+
+/// Logs what staff do. An attempt of theirs that is known was logged when it was made.
+async fn write_down(tx: &Transaction<'_>, act: Option<&NewAct>) -> Result<()> {
+    if let Some(act) = act {
+        record(tx, act).await?;
+    }
+    Ok(())
 }
 
 async fn lock_order(tx: &Transaction<'_>, new: &NewAttempt<'_>) -> Result<Option<Order>> {

@@ -1,0 +1,52 @@
+//! Somebody who was erased stands in no file that is written afterwards, and files from before cannot be had any more.
+
+use serde_json::json;
+use store::erasing::{ErasedBuyer, Whom, erase_buyer};
+use tests::look::count;
+
+use super::{Archive, PHONE, lines};
+
+async fn erase(archive: &Archive) {
+    let phone = domain::login::Phone::parse(PHONE).unwrap();
+    let mut client = archive.office.database.app_client().await;
+    let erased = erase_buyer(&mut client, archive.office.tenant_id, &Whom::Phone(phone)).await.unwrap();
+    assert!(matches!(erased, ErasedBuyer::Done(traces) if traces.is_known));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_erased_are_empty_cells() {
+    let archive = Archive::open().await;
+    let id = archive.reserved(&[42, 7]).await;
+    tests::seed::pay_in_cash(&archive.office.database, &archive.product, id).await;
+    let before = archive.ask("orders", "csv", "en").await;
+    archive.work().await;
+    assert!(archive.show(before).await["download"].is_string());
+    erase(&archive).await;
+    assert_eq!(archive.show(before).await["download"], json!(null), "nobody fetches it any more");
+    let orders = lines(&archive.export("orders", "csv", "en").await);
+    assert_eq!((orders.len(), &*orders[1][0], &*orders[1][1], &*orders[1][2]), (2, &*id.to_string(), "paid", ""));
+    let numbers = lines(&archive.export("numbers", "csv", "en").await);
+    assert_eq!((numbers.len(), &*numbers[1][0], &*numbers[1][3]), (3, "000007", ""));
+    archive.office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_being_written_is_begun_anew() {
+    let archive = Archive::open().await;
+    let id = archive.reserved(&[42]).await;
+    tests::seed::pay_in_cash(&archive.office.database, &archive.product, id).await;
+    let export = archive.ask("orders", "csv", "en").await;
+    // Somebody has written a part with the phone in it and is about to go on.
+    let sql = "update exports set state = 'writing', claim = $1, claimed_until = now() + interval '2 minutes',
+        upload_id = 'old', parts = '{\"etag\"}', cursor = 'x', rows_done = 1, bytes_done = 100, percent = 50,
+        look_at = now() + interval '2 minutes'";
+    archive.office.database.owner().execute(sql, &[&export]).await.unwrap();
+    erase(&archive).await;
+    let anew = "select count(*) from exports
+        where claim is null and upload_id is null and parts = '{}' and cursor is null and state = 'queued'";
+    assert_eq!(count(&archive.office.database, anew).await, 1);
+    archive.work().await;
+    let orders = lines(&archive.file(export).await);
+    assert_eq!((orders.len(), &*orders[1][2]), (2, ""));
+    archive.office.database.finish().await;
+}
