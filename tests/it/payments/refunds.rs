@@ -292,6 +292,28 @@ async fn a_refund_that_is_still_under_way_is_not_made_under_another_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refund_whose_key_the_gateway_has_forgotten_is_looked_for_first() {
+    for method in ["card", "pix"] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, _) = paid(&till, method).await;
+        refund(&till, order, Some(&[1])).await.unwrap();
+        // It is made, and nobody hears of it for a day.
+        till.gateway.script(Matcher::call(Call::Refund), Fault::EffectThenNoAnswer(0), 3);
+        till.gateway.script(Matcher::call(Call::Fetch), Fault::RateLimited429, u32::MAX);
+        till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+        till.chain.put_settle(&till.product, order);
+        till.chain.settle().await;
+        assert_eq!(till.kept(order), 1_000, "{method}");
+        till.gateway.heal();
+        till.pass(A_LOOK).await;
+        till.rest().await;
+        assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (1_000, 4), "{method}");
+        assert_eq!(count(&till.database, "select count(*) from refunds").await, 1, "{method}");
+        till.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sellers_goodwill_takes_no_number_and_is_no_finding() {
     let till = Till::open(Policy::default()).await;
     let (_, order, attempt) = paid(&till, "card").await;

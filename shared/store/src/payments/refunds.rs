@@ -1,6 +1,6 @@
 //! Refunds: asked for by staff or owed by the rules, never more than was captured, each with a key of its own.
 
-use domain::limits::{LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
+use domain::limits::{KEY_KEPT_FOR, LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
@@ -217,14 +217,16 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
     Ok(again)
 }
 
-/// Notes that a refund is about to be asked for.
+/// Notes that a refund is about to be asked for. True when it was asked for before and is so old that the gateway may
+/// have forgotten the key: then a second request could be a second refund.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<()> {
-    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1";
-    client.execute_typed(sql, &[(&refund.id, UUID)]).await.map_err(from_postgres)?;
-    Ok(())
+pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<bool> {
+    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1
+        returning asked > 1 and created_at < now() - make_interval(secs => $2) as forgotten";
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&refund.id, UUID), (&KEY_KEPT_FOR.as_secs_f64(), FLOAT8)];
+    column(&client.query_typed_one(sql, &params).await.map_err(from_postgres)?, "forgotten")
 }
 
 /// From now on a refund that no gateway has accepted is asked for under another key, unless it is so young that a
