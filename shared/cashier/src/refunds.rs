@@ -18,7 +18,7 @@ impl Cashier {
         let Some(payment_id) = attempt.payment_id.as_deref() else {
             return self.write_refund(refund, RefundAnswer::Refused("no-payment")).await;
         };
-        let client = self.client(attempt.tenant_id, attempt.gateway).await?;
+        let Some(client) = self.client(attempt.tenant_id, attempt.gateway).await? else { return Ok(()) };
         if refund.state == RefundState::Pending {
             if let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await {
                 self.bring(attempt, fetched, Freshness::Now).await?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use domain::messages::{EventMessage, Queue};
 use edge::Deadline;
 use edge::queue::MessageQueue;
 use tests::chain::message;
@@ -13,7 +14,7 @@ use tests::seed::{exact, quick};
 use tests::till::{Policy, Till};
 use uuid::Uuid;
 
-use super::paid;
+use super::{paid, refund};
 
 /// Answers of gateways that were written down.
 const ANSWERS: &str = "select sum(version)::int8 from payment_attempts";
@@ -137,6 +138,40 @@ async fn one_stores_unreadable_events_do_not_go_before_others() {
     let claimed = store::payments::claim_unprocessed(&client).await.unwrap();
     assert!(claimed.contains(&event) && claimed.len() > 1, "{} claimed", claimed.len());
     till.database.finish_under_way().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_store_whose_credentials_cannot_be_opened_do_not_die() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    let credentials = "select sealed from gateway_accounts where gateway = 'stripe'";
+    let sealed: Vec<u8> = till.database.owner().query_one(credentials, &[]).await.unwrap().get(0);
+    change(&till.database, "update gateway_accounts set sealed = sha512(sealed) where gateway = 'stripe'", 1).await;
+    let till = till.restart_workers();
+    refund(&till, order, Some(&[1])).await.unwrap();
+    let event = store::payments::Event {
+        tenant_id: till.product.described.tenant_id,
+        gateway: domain::payments::Gateway::Stripe,
+        event_id: "evt_ours".into(),
+        kind: "payment_intent.succeeded".into(),
+        payment_id: Some("pi_1".into()),
+    };
+    store::payments::receive(&till.database.app_client().await, &event).await.unwrap();
+    let told = EventMessage::new(event.tenant_id, event.gateway, &event.event_id);
+    let body = serde_json::to_string(&told).unwrap();
+    till.chain.queues.put_body(Queue::SettlePayment, body, event.tenant_id.to_string());
+    till.chain.put_settle(&till.product, order);
+    till.chain.settle().await;
+    assert_eq!(till.chain.queues.dead(Queue::SettlePayment), Vec::<String>::new(), "each look would send another");
+    let unread = "select count(*) from inbox where event_id = 'evt_ours' and processed_at is null";
+    assert_eq!(count(&till.database, unread).await, 1);
+    assert_eq!(till.kept(order), 1_250);
+    let restored = "update gateway_accounts set sealed = $1 where gateway = 'stripe'";
+    till.database.owner().execute(restored, &[&sealed]).await.unwrap();
+    let till = till.restart_workers();
+    till.rest().await;
+    assert_eq!(till.kept(order), 1_000);
+    till.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
