@@ -195,3 +195,36 @@ async fn a_gateway_that_only_keeps_us_waiting_is_left_alone_for_a_moment() {
     till.open_payment(&buyer, order, "first", "pix").await;
     till.restart_workers().finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_database_is_not_the_gateways_silence() {
+    let till = Till::open(Policy::default()).await;
+    let mut orders = Vec::new();
+    for _ in 0..domain::limits::SILENCES_MAX {
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        orders.push((buyer, order));
+    }
+    till.gateway.script(Matcher::call(Call::Create), Fault::Delay(1_500), domain::limits::SILENCES_MAX);
+    // While the gateway is asked somebody takes the orders, so that its answers cannot be written down.
+    let paying = futures::future::join_all(
+        orders.iter().map(|(buyer, order)| till.pay(buyer, *order, "first", "card")),
+    );
+    let holding = async {
+        let attempts = async || count(&till.database, "select count(*) from payment_attempts").await;
+        while attempts().await < i64::from(domain::limits::SILENCES_MAX) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let mut other = till.database.another_owner().await;
+        let held = other.transaction().await.unwrap();
+        held.execute("select from orders for update", &[]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        held.rollback().await.unwrap();
+    };
+    let (answers, ()) = futures::join!(paying, holding);
+    assert!(answers.iter().all(|answer| answer.status >= 400), "the database was too slow for all of them");
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.open_payment(&buyer, order, "first", "card").await;
+    till.finish().await;
+}
