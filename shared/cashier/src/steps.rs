@@ -131,6 +131,10 @@ impl Cashier {
             Ok(Some(observed)) => self.write(attempt, Answer::Observed(&observed)).await,
             Ok(None) => self.write(attempt, Answer::Unknown).await,
             Err(Failure::TooMany) if attempt.age < KEY_KEPT_FOR => self.replay(client, attempt, description).await,
+            // Its key must not be sent any more, and it would be looked for in vain for ever.
+            Err(failure @ Failure::TooMany) if attempt.state == AttemptState::Created => {
+                self.give_up(attempt, &failure).await
+            }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -145,12 +149,15 @@ impl Cashier {
             Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
             Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
             Err(Failure::Refused { status: 400 | 404, .. }) => self.write(attempt, Answer::Unknown).await,
-            Err(failure) if attempt.age >= UNANSWERED_FOR_MAX => {
-                tracing::error!(attempt.id = %attempt.id, error.message = %failure, "given up without an answer");
-                self.write(attempt, Answer::Unknown).await
-            }
+            Err(failure) if attempt.age >= UNANSWERED_FOR_MAX => self.give_up(attempt, &failure).await,
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
+    }
+
+    /// Nobody was ever told how to pay it. Should it be paid all the same, that is late money.
+    async fn give_up(&self, attempt: &Attempt, failure: &Failure) -> Result<Asked> {
+        tracing::error!(attempt.id = %attempt.id, error.message = %failure, "given up without an answer");
+        self.write(attempt, Answer::Unknown).await
     }
 
     /// What cannot be captured any more shows why when it is looked at.

@@ -156,6 +156,27 @@ async fn a_payment_in_a_sale_too_big_to_look_through_is_settled_by_its_key() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_can_neither_be_asked_for_nor_looked_for_any_more_is_given_up() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &exact(&[7])).await;
+    till.gateway.script(Matcher::call(Call::Create), Fault::NoEffectNoAnswer(0), 6);
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.status, 202);
+    till.gateway.heal();
+    // Nobody could be asked for so long that the key may be forgotten, and the account has sold much since.
+    till.pass(domain::limits::KEY_KEPT_FOR + Duration::from_secs(600)).await;
+    till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+    others_pay(&till).await;
+    till.gateway.heal();
+    till.chain.expire().await;
+    till.chain.reconcile().await;
+    till.settle().await;
+    till.is(order, "expired").await;
+    assert_eq!(taken(&till.database, &till.product).await, 0);
+    till.finish().await;
+}
+
 /// Payments of others on the same account.
 async fn others_pay(till: &Till) {
     let endpoints = Endpoints { stripe: till.gateway.url(Dialect::Stripe), ..Endpoints::default() };
