@@ -30,20 +30,25 @@ async fn many_attempts(till: &Till, method: &str) -> Uuid {
     order
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
-    let till = Till::open(Policy::default()).await;
-    let (_, order, _) = paid(&till, "card").await;
-    // Looks of a big sale, all due before the one that matters.
+/// So many payments that have ended, all to be looked at since an hour. They are one order's, so that few messages are
+/// owed, and took nothing, so that its money is right.
+async fn yesterdays_sale(till: &Till, order: Uuid, payments: u64) {
     let sql = format!(
         "insert into payment_attempts (id, tenant_id, order_id, expires_at, amount_minor, number, gateway, method,
             capture, currency, requested_under, fingerprint, state, used, captured_minor, payment_id, look_at)
         select gen_random_uuid(), tenant_id, order_id, expires_at, amount_minor, (number + n)::int2, gateway, method,
-            capture, currency, requested_under || n, fingerprint, 'captured', 'return', captured_minor, payment_id || n,
+            capture, currency, requested_under || n, fingerprint, 'captured', 'return', 0, payment_id || n,
             now() - interval '1 hour'
-        from payment_attempts, generate_series(1, 2000) n where order_id = '{order}'"
+        from payment_attempts, generate_series(1, {payments}) n where order_id = '{order}'"
     );
-    change(&till.database, &sql, 2_000).await;
+    change(&till.database, &sql, payments).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    yesterdays_sale(&till, order, 2_000).await;
     let buyer = till.buyer();
     let second = till.reserve(&buyer, &exact(&[7])).await;
     till.gateway.script(Matcher::call(Call::Create), Fault::EffectThenNoAnswer(0), 6);
@@ -54,6 +59,18 @@ async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
     let owed = format!("select count(*) from outbox where queue = 'settle-payment' and order_id = '{second}'");
     assert_eq!(count(&till.database, &owed).await, 1);
     change(&till.database, "delete from payment_attempts where number > 1", 2_000).await;
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_looks_of_a_big_sale_do_not_pile_up() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    yesterdays_sale(&till, order, 900).await;
+    till.chain.reconcile().await;
+    let owed = "select count(*) from payment_attempts where look_owed";
+    assert_eq!(count(&till.database, owed).await, 900, "one run owes them all, in as many passes as it takes");
+    change(&till.database, "delete from payment_attempts where number > 1", 900).await;
     till.finish().await;
 }
 
@@ -207,9 +224,8 @@ async fn a_slow_database_is_not_the_gateways_silence() {
     }
     till.gateway.script(Matcher::call(Call::Create), Fault::Delay(1_500), domain::limits::SILENCES_MAX);
     // While the gateway is asked somebody takes the orders, so that its answers cannot be written down.
-    let paying = futures::future::join_all(
-        orders.iter().map(|(buyer, order)| till.pay(buyer, *order, "first", "card")),
-    );
+    let paying =
+        futures::future::join_all(orders.iter().map(|(buyer, order)| till.pay(buyer, *order, "first", "card")));
     let holding = async {
         let attempts = async || count(&till.database, "select count(*) from payment_attempts").await;
         while attempts().await < i64::from(domain::limits::SILENCES_MAX) {
