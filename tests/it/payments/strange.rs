@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use domain::payments::{AttemptState, CaptureMode, DisputeState, Gateway, Method, Observed, ObservedDispute};
+use domain::payments::{
+    AttemptState, CaptureMode, DisputeState, Gateway, Method, Observed, ObservedDispute, ObservedRefund, RefundState,
+};
 use gateways::{Credentials, Endpoints, Gateways, NewPayment, PaymentGateway};
 use store::payments::{Answer, find_attempt, find_overview, record};
 use tests::gateway::{Call, Dialect, Fault, Matcher};
-use tests::look::{count, taken};
+use tests::look::{change, count, taken};
 use tests::seed::exact;
 use tests::till::{Policy, STRIPE_KEY, Till};
 use uuid::Uuid;
@@ -203,6 +205,30 @@ async fn others_pay(till: &Till) {
     };
     use futures::StreamExt;
     futures::stream::iter(0..MORE_THAN_LISTED).map(one).buffer_unordered(16).collect::<Vec<()>>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_that_a_lost_dispute_will_give_up_stand_for_no_refund_as_well() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, attempt) = paid(&till, "card").await;
+    let id = payment_id(&till, attempt).await;
+    let lost = ObservedDispute { gateway_dispute_id: "dp_1".into(), amount_minor: 500, state: DisputeState::Lost };
+    let back = ObservedRefund {
+        gateway_refund_id: "re_1".into(),
+        refund_id: None,
+        amount_minor: 500,
+        state: RefundState::Succeeded,
+    };
+    let disputed = Observed { disputes: vec![lost], ..captured(attempt, &id, 1_250) };
+    // What it takes away stays until the product's numbers may change again; meanwhile the seller gives money back.
+    change(&till.database, "update products set reserving = 'halted'", 1).await;
+    hear(&till, attempt, &disputed).await;
+    hear(&till, attempt, &Observed { refunds: vec![back], refunded_minor: 500, ..disputed }).await;
+    assert_eq!(taken(&till.database, &till.product).await, 5);
+    change(&till.database, "update products set reserving = 'on'", 1).await;
+    record(&mut till.database.app_client().await, attempt, Answer::Nothing).await.unwrap();
+    assert_eq!(taken(&till.database, &till.product).await, 1, "250 of 1,250 are left");
+    till.database.finish_under_way().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -147,9 +147,7 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     let Some(attempt) = paid.filter(|_| matches!(money.order.state, State::Paid | State::Refunding)) else {
         return Err(Reason::WrongState.into());
     };
-    let live =
-        |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
-    let left: Vec<i32> = money.order.owned().into_iter().filter(|number| !live(number)).collect();
+    let left = money.staying();
     let numbers = match request.numbers {
         None => left.clone(),
         Some(some) if some.iter().all(|number| left.contains(number)) => {
