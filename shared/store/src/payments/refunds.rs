@@ -203,7 +203,8 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
         return Err(Reason::WrongState.into());
     }
     // What it had given up stays given up: only what never went back goes with it.
-    let numbers = failed.numbers.iter().copied().filter(|n| !money.order.given_up.contains(n)).collect();
+    let staying = money.staying();
+    let numbers = failed.numbers.iter().copied().filter(|number| staying.contains(number)).collect();
     let mut again = Refund::new(&attempt, failed.amount_minor.min(rest), numbers, failed.cause);
     again.note = failed.note.clone();
     money.add_refund(again.clone());
