@@ -85,8 +85,8 @@ impl Cashier {
         self.accounts.read_again(&self.database, tenant_id, gateway).await
     }
 
-    /// The gateway of an account; none when the store has no credentials that work. Then nobody can be asked: what waits
-    /// for an answer waits for its next look, as if the gateway were silent.
+    /// The gateway of an account; none when the store has no credentials that work. Then nobody can be asked, and what
+    /// waits for an answer waits for its next look, as if the gateway were silent.
     async fn client(&self, tenant_id: Uuid, gateway: Gateway) -> Result<Option<GatewayClient>> {
         let opened = match self.credentials(tenant_id, gateway).await {
             Ok(credentials) => self.gateways.client(&credentials),
