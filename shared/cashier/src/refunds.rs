@@ -4,7 +4,9 @@ use domain::Result;
 use domain::limits::REFUND_KEY_ASKED_MAX;
 use domain::payments::{Gateway, RefundState, key};
 use gateways::{Failure, NewRefund, PaymentGateway};
-use store::payments::{Attempt, Refund, RefundAnswer, find_refund, note_refund_asked, record_refund, renew_refund_key};
+use store::payments::{
+    Attempt, MayAsk, Refund, RefundAnswer, find_refund, note_refund_asked, record_refund, renew_refund_key,
+};
 
 use crate::Cashier;
 use crate::steps::{Asked, Freshness};
@@ -36,12 +38,16 @@ impl Cashier {
             currency: &attempt.currency,
             key: &key,
         };
-        let is_forgotten = note_refund_asked(&*self.database.client().await?, refund).await?;
-        // What staff hand out is known here and nowhere else.
-        if is_forgotten
-            && attempt.gateway != Gateway::Manual
-            && !self.is_still_missing(refund, attempt, &client, payment_id).await?
-        {
+        let may_ask = note_refund_asked(&*self.database.client().await?, refund).await?;
+        let is_wanted = match may_ask {
+            // What staff hand out is known here and nowhere else.
+            MayAsk::AfterALook if attempt.gateway != Gateway::Manual => {
+                self.is_still_missing(refund, attempt, &client, payment_id).await?
+            }
+            MayAsk::AfterALook | MayAsk::Now => true,
+            MayAsk::No => false,
+        };
+        if !is_wanted {
             return Ok(());
         }
         fail::fail_point!("refund.before_call");

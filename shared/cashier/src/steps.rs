@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use domain::Result;
 use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR, UNANSWERED_FOR_MAX};
 use domain::payments::{AttemptState, Gateway, Observed, Step, Use, key};
-use domain::Result;
 use edge::metrics::{self, Metric, Unit};
 use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
 use store::payments::{Answer, Attempt, record};

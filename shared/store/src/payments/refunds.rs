@@ -216,16 +216,37 @@ pub async fn retry_refund(client: &mut Client, order_id: Uuid, refund_id: Uuid) 
     Ok(again)
 }
 
-/// Notes that a refund is about to be asked for. True when it was asked for before and is so old that the gateway may
-/// have forgotten the key: then a second request could be a second refund.
+/// Whether a refund may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayAsk {
+    /// Yes.
+    Now,
+    /// It was asked for before and is so old that the gateway may have forgotten the key. A second request could be a
+    /// second refund: only the payment tells.
+    AfterALook,
+    /// No: there is an answer meanwhile, or another key.
+    No,
+}
+
+/// Notes that a refund is about to be asked for under the key that it was read with.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<bool> {
-    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1
-        returning asked > 1 and created_at < now() - make_interval(secs => $2) as forgotten";
-    let params: [(&(dyn ToSql + Sync), _); 2] = [(&refund.id, UUID), (&KEY_KEPT_FOR.as_secs_f64(), FLOAT8)];
-    column(&client.query_typed_one(sql, &params).await.map_err(from_postgres)?, "forgotten")
+pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<MayAsk> {
+    let sql = "update refunds set asked = least(asked + 1, 1000)
+        where id = $1 and state = 'created' and key_of = $2 and key_number = $3
+        returning asked > 1 and created_at < now() - make_interval(secs => $4) as forgotten";
+    let params: [(&(dyn ToSql + Sync), _); 4] = [
+        (&refund.id, UUID),
+        (&refund.key_of, UUID),
+        (&refund.key_number, INT2),
+        (&KEY_KEPT_FOR.as_secs_f64(), FLOAT8),
+    ];
+    Ok(match client.query_typed_opt(sql, &params).await.map_err(from_postgres)? {
+        None => MayAsk::No,
+        Some(row) if column(&row, "forgotten")? => MayAsk::AfterALook,
+        Some(_) => MayAsk::Now,
+    })
 }
 
 /// From now on a refund that no gateway has accepted is asked for under another key, unless it is so young that a
