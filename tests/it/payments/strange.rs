@@ -7,14 +7,14 @@ use domain::payments::{
     AttemptState, CaptureMode, DisputeState, Gateway, Method, Observed, ObservedDispute, ObservedRefund, RefundState,
 };
 use gateways::{Credentials, Endpoints, Gateways, NewPayment, PaymentGateway};
-use store::payments::{Answer, find_attempt, find_overview, record};
+use store::payments::{Answer, RefundAnswer, find_attempt, find_overview, note_refund_asked, record, record_refund};
 use tests::gateway::{Call, Dialect, Fault, Matcher};
 use tests::look::{change, count, taken};
 use tests::seed::exact;
 use tests::till::{Policy, STRIPE_KEY, Till};
 use uuid::Uuid;
 
-use super::paid;
+use super::{paid, refund};
 
 /// Payments that are listed when one is looked for, and a few more.
 const MORE_THAN_LISTED: usize = 305;
@@ -205,6 +205,33 @@ async fn others_pay(till: &Till) {
     };
     use futures::StreamExt;
     futures::stream::iter(0..MORE_THAN_LISTED).map(one).buffer_unordered(16).collect::<Vec<()>>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_answer_to_a_refund_is_about_a_second_refund() {
+    for (state, back) in [(RefundState::Failed, 250), (RefundState::Succeeded, 500)] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, attempt) = paid(&till, "pix").await;
+        let id = payment_id(&till, attempt).await;
+        let mut client = till.database.app_client().await;
+        let asked = refund(&till, order, Some(&[1])).await.unwrap();
+        note_refund_asked(&client, &asked).await.unwrap();
+        let made = |gateway_refund_id: &str, refund_id, state| ObservedRefund {
+            gateway_refund_id: gateway_refund_id.into(),
+            refund_id,
+            amount_minor: 250,
+            state,
+        };
+        // Made in the dashboard, and taken for ours, because this gateway keeps no reference.
+        let listed = vec![made("1", None, RefundState::Succeeded)];
+        hear(&till, attempt, &Observed { refunds: listed, refunded_minor: 250, ..captured(attempt, &id, 1_250) }).await;
+        let ours = made("2", Some(asked.id), state);
+        record_refund(&mut client, order, asked.id, RefundAnswer::Observed(&ours)).await.unwrap();
+        let succeeded = "select sum(amount_minor)::int8 from refunds where state = 'succeeded'";
+        assert_eq!(count(&till.database, succeeded).await, back, "{state:?}");
+        assert_eq!(taken(&till.database, &till.product).await, 5 - back / 250, "{state:?}");
+        till.database.finish_under_way().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
