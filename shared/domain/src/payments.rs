@@ -84,8 +84,8 @@ words! {
 }
 
 impl Method {
-    /// Whether one can pay in this currency that way. Pix is Brazil's. Stripe counts some currencies in other units than
-    /// everybody else, so that a hundredth or the hundredfold of the price would be charged
+    /// Whether one can pay in this currency that way. Pix is Brazil's. Stripe counts some currencies in other units
+    /// than ISO 4217, so that a hundredth or the hundredfold of the price would be charged
     /// (<https://docs.stripe.com/currencies#special-cases>).
     #[must_use]
     pub fn takes(self, currency: &str) -> bool {
