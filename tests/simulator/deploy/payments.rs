@@ -43,8 +43,8 @@ const TOLD: [Told; 4] = [Told::NewerOrder, Told::NewerEvent, Told::UnknownOrder,
 
 /// Fault 27: payments, refunds and holds that run out go on while a deployment is under way. What has fields that
 /// nobody here knows is served; a version that nobody here knows goes to the DLQ, alone, and its payment is found by a
-/// look. The old settling worker ends in the middle of its work. What the outbox owes to a queue of the newer version is
-/// left to it. Every payment counts once.
+/// look. The old settling worker ends in the middle of its work. What the outbox owes to a queue of the newer version
+/// is left to it. Every payment counts once.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_versions_settle_sweep_and_reconcile() {
     let world = World::start(Setup { scale: 240.0, duplicates: 0.0, ..Setup::default() }).await;

@@ -54,8 +54,8 @@ impl World {
         self.halt();
     }
 
-    /// Ends all faults, and lets mappings and schedules run until nothing is left to do. Whatever waits in the outbox is
-    /// due at once, the queues' time jumps while nobody works, and orders that nobody has a message about grow older
+    /// Ends all faults, and lets mappings and schedules run until nothing is left to do. Whatever waits in the outbox
+    /// is due at once, the queues' time jumps while nobody works, and orders that nobody has a message about grow older
     /// until they are nudged. Of payments only those that are under way are looked at.
     pub async fn calm(&self, bound: Duration) {
         self.note("all faults end");
