@@ -1,5 +1,7 @@
 //! Two versions at work at once, a schema that changes under them, and messages from long ago.
 
+mod payments;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -217,7 +219,7 @@ async fn unsent(world: &World, shopper: &Shopper, product: &Product, number: i32
 }
 
 /// A message as a later version may write it: more fields, in another order.
-fn newer(message: &OrderMessage) -> String {
+fn newer(message: &impl serde::Serialize) -> String {
     let mut newer = json!({ "priority": { "class": [1, 2] }, "note": "ñ \"v\":9", "sent_at": "2027-01-01T00:00:00Z" });
     for (name, value) in serde_json::to_value(message).unwrap().as_object().unwrap() {
         newer[name] = value.clone();

@@ -24,14 +24,28 @@ use crate::storm::repeat;
 #[derive(Debug, Clone, Copy)]
 struct Form {
     orders: usize,
+    /// At most: a slow machine has fewer buyers at once, instead of buyers who wait in vain.
     orders_per_s: f64,
+    buyers_at_once: usize,
     numbers: i32,
     drain: Duration,
 }
 
-const SHORT: Form = Form { orders: 100, orders_per_s: 20.0, numbers: 600, drain: Duration::from_secs(120) };
-const MIDDLE: Form = Form { orders: 200, orders_per_s: 20.0, numbers: 1_200, drain: Duration::from_secs(240) };
-const LONG: Form = Form { orders: 2_000, orders_per_s: 20.0, numbers: 12_000, drain: Duration::from_secs(900) };
+const SHORT: Form = Form {
+    orders: 100,
+    orders_per_s: 20.0,
+    buyers_at_once: 100,
+    numbers: 600,
+    drain: Duration::from_secs(120),
+};
+const MIDDLE: Form = Form { orders: 200, numbers: 1_200, drain: Duration::from_secs(240), ..SHORT };
+const LONG: Form = Form {
+    orders: 2_000,
+    orders_per_s: 50.0,
+    buyers_at_once: 160,
+    numbers: 12_000,
+    drain: Duration::from_secs(900),
+};
 
 /// Where functions may be killed, and how often relative to each other.
 const FAILPOINTS: [Failpoint; 20] = [
@@ -91,10 +105,13 @@ async fn storm(form: Form, seed: u64) {
         let hold = i32::try_from(HOLD.as_secs()).expect("a short time");
         products.push(world.sell(form.numbers * share / 4, policy, |product| product.hold_seconds(hold)).await);
     }
-    for (name, at_once) in [("orders", 16), ("payments", 16), ("payment-webhook", 8)] {
+    for (name, at_once) in [("orders", 16), ("payments", 24), ("payment-webhook", 8), ("settle-payment", 8)] {
         world.function(name).set(|settings| settings.concurrency = at_once);
     }
-    world.jobs_at_once(2, Duration::from_secs(1));
+    // Once a minute, by the queues' time. Each run audits two thousand orders.
+    world.jobs_at_once(2, Duration::from_secs(2));
+    // The gateway's faults keep a worker waiting, not working.
+    world.mapping("settle-payment").set(|polling| polling.concurrency = 8);
     world.mapping("reserve-numbers").set(|polling| (polling.batch_max, polling.concurrency) = (40, 4));
     world.mapping("release-numbers").set(|polling| polling.concurrency = 1);
     world.run();
@@ -103,7 +120,7 @@ async fn storm(form: Form, seed: u64) {
     let faults = tokio::spawn(faults::rage(Arc::clone(&world), products.clone(), &FAILPOINTS, 0));
     let staff = tokio::spawn(staff::work(Arc::clone(&world), products.clone()));
     let forger = tokio::spawn(staff::forge(Arc::clone(&world)));
-    let late = buyers::shop(&world, &products, form.orders, form.orders_per_s).await;
+    let late = buyers::shop(&world, &products, form).await;
     // Everybody's time is over, and some pay all the same: while the sweep and the gateways are at it, and afterwards.
     let (while_swept, afterwards) = late.split_at(late.len() / 2);
     world.pass(HOLD).await;
@@ -114,7 +131,11 @@ async fn storm(form: Form, seed: u64) {
     }
     faults::end(&world, &products).await;
     let lasted = began.elapsed();
-    world.drain(form.drain).await;
+    world.halt();
+    world.jobs_at_once(2, Duration::from_secs(1));
+    // Every payment is looked at when the time has passed, and once more at the end.
+    world.calm(form.drain).await;
+    world.halt();
     buyers::pay_late(&world, afterwards);
     world.pass(AFTERWARDS).await;
     world.run();

@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 const BOUND: Duration = Duration::from_secs(40);
 const UNPROCESSED: &str = "select count(*) from inbox where processed_at is null";
-const PAID_STEPS: &str = "select count(*) from order_events where to_state = 'paid'";
+pub(crate) const PAID_STEPS: &str = "select count(*) from order_events where to_state = 'paid'";
 /// Until others than its own request may ask about an attempt, and until events and looks are owed again.
-const OWED_AFTER: Duration = Duration::from_secs(31);
+pub(crate) const OWED_AFTER: Duration = Duration::from_secs(31);
 
 /// A world whose queues run so fast that a message of a dead worker comes back within seconds.
 async fn world() -> (World, Product) {
@@ -35,7 +35,7 @@ async fn held(world: &World, product: &Product) -> (Shopper, Uuid) {
     (shopper, order)
 }
 
-async fn until_state(world: &World, order: Uuid, state: &str) {
+pub(crate) async fn until_state(world: &World, order: Uuid, state: &str) {
     let is_there = async || look::order(&world.database, order).await.state.word() == state;
     world.until(&format!("the order is {state}"), BOUND, is_there).await;
 }
@@ -44,11 +44,11 @@ async fn until_crashed(world: &World, function: &str, times: u64) {
     world.until("it was killed", BOUND, async || world.function(function).counts().crashes == times).await;
 }
 
-fn kept(world: &World) -> i64 {
+pub(crate) fn kept(world: &World) -> i64 {
     world.bank.ledger().payments.iter().map(tests::gateway::PaymentEntry::kept_minor).sum()
 }
 
-async fn refund(world: &World, product: &Product, order_id: Uuid) {
+pub(crate) async fn refund(world: &World, product: &Product, order_id: Uuid) {
     let tenant_id = product.described.tenant_id;
     let request = RefundRequest { tenant_id, order_id, numbers: None, note: "as agreed", refund_id: Uuid::now_v7() };
     request_refund(&mut world.database.app_client().await, &request).await.unwrap();

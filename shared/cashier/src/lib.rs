@@ -85,7 +85,20 @@ impl Cashier {
         self.accounts.read_again(&self.database, tenant_id, gateway).await
     }
 
-    async fn client(&self, tenant_id: Uuid, gateway: Gateway) -> Result<GatewayClient> {
-        self.gateways.client(&*self.credentials(tenant_id, gateway).await?)
+    /// The gateway of an account; none when the store has no credentials that work. Then nobody can be asked, and what
+    /// waits for an answer waits for its next look, as if the gateway were silent.
+    async fn client(&self, tenant_id: Uuid, gateway: Gateway) -> Result<Option<GatewayClient>> {
+        let opened = match self.credentials(tenant_id, gateway).await {
+            Ok(credentials) => self.gateways.client(&credentials),
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(client) => Ok(Some(client)),
+            Err(Error::Busy(busy)) => Err(Error::Busy(busy)),
+            Err(error) => {
+                tracing::error!(store.id = %tenant_id, gateway = gateway.word(), error.message = error.chain(), "no credentials");
+                Ok(None)
+            }
+        }
     }
 }

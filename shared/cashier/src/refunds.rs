@@ -2,12 +2,14 @@
 
 use domain::Result;
 use domain::limits::REFUND_KEY_ASKED_MAX;
-use domain::payments::{RefundState, key};
+use domain::payments::{Gateway, RefundState, key};
 use gateways::{Failure, NewRefund, PaymentGateway};
-use store::payments::{Attempt, Refund, RefundAnswer, note_refund_asked, record_refund, renew_refund_key};
+use store::payments::{
+    Attempt, MayAsk, Refund, RefundAnswer, find_refund, note_refund_asked, record_refund, renew_refund_key,
+};
 
 use crate::Cashier;
-use crate::steps::Freshness;
+use crate::steps::{Asked, Freshness};
 
 impl Cashier {
     /// Makes a refund that the gateway has not accepted yet, or looks at one that it has.
@@ -18,7 +20,7 @@ impl Cashier {
         let Some(payment_id) = attempt.payment_id.as_deref() else {
             return self.write_refund(refund, RefundAnswer::Refused("no-payment")).await;
         };
-        let client = self.client(attempt.tenant_id, attempt.gateway).await?;
+        let Some(client) = self.client(attempt.tenant_id, attempt.gateway).await? else { return Ok(()) };
         if refund.state == RefundState::Pending {
             if let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await {
                 self.bring(attempt, fetched, Freshness::Now).await?;
@@ -36,7 +38,18 @@ impl Cashier {
             currency: &attempt.currency,
             key: &key,
         };
-        note_refund_asked(&*self.database.client().await?, refund).await?;
+        let may_ask = note_refund_asked(&*self.database.client().await?, refund).await?;
+        let is_wanted = match may_ask {
+            // What staff hand out is known here and nowhere else.
+            MayAsk::AfterALook if attempt.gateway != Gateway::Manual => {
+                self.is_still_missing(refund, attempt, &client, payment_id).await?
+            }
+            MayAsk::AfterALook | MayAsk::Now => true,
+            MayAsk::No => false,
+        };
+        if !is_wanted {
+            return Ok(());
+        }
         fail::fail_point!("refund.before_call");
         let question = self.silences.ask(account);
         let made = client.refund(payment_id, &new).await;
@@ -52,6 +65,27 @@ impl Cashier {
             }
             Err(failure) => self.explain(refund, attempt, &client, payment_id, &failure).await,
         }
+    }
+
+    /// Whether a refund that was asked for long ago has surely not been made. Without an answer nobody knows.
+    async fn is_still_missing(
+        &self,
+        refund: &Refund,
+        attempt: &Attempt,
+        client: &gateways::GatewayClient,
+        payment_id: &str,
+    ) -> Result<bool> {
+        match self.fetch(client, attempt.tenant_id, payment_id).await {
+            None => return Ok(false),
+            // Asking for it tells why.
+            Some(Err(Failure::NotFound)) => return Ok(true),
+            Some(fetched) => match self.bring(attempt, fetched, Freshness::Now).await? {
+                Asked::Answered(_) => {}
+                Asked::Unanswered | Asked::NotThere => return Ok(false),
+            },
+        }
+        let now = find_refund(&*self.database.client().await?, refund.id).await?;
+        Ok(now.is_some_and(|now| now.state == RefundState::Created))
     }
 
     /// A refund that was refused may have been made before, by a request without an answer or in the dashboard: the

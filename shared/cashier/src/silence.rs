@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use domain::limits::{ACCOUNTS_REMEMBERED_MAX, LEFT_ALONE_FOR, SILENCES_MAX};
 use domain::payments::Gateway;
@@ -18,17 +18,27 @@ type Account = (Uuid, Gateway);
 #[derive(Debug, Default)]
 pub(crate) struct Silences(Mutex<HashMap<Account, Silence>>);
 
+/// The moment is of the wall clock, because a frozen environment's monotonic clock may stand still: then the moment
+/// would last for as many invocations as it takes to fill it.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
     times: u32,
-    last: Instant,
+    last: SystemTime,
 }
 
 impl Silences {
     /// Whether an account is to be left alone now. When its time is over one question more decides.
     pub(crate) fn is_left_alone(&self, account: Account) -> bool {
+        self.is_left_alone_at(account, SystemTime::now())
+    }
+
+    /// A clock set back ends it.
+    fn is_left_alone_at(&self, account: Account, now: SystemTime) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&account).copied();
-        known.is_some_and(|silence| silence.times >= SILENCES_MAX && silence.last.elapsed() < LEFT_ALONE_FOR)
+        known.is_some_and(|silence| {
+            let is_recent = now.duration_since(silence.last).is_ok_and(|time| time < LEFT_ALONE_FOR);
+            silence.times >= SILENCES_MAX && is_recent
+        })
     }
 
     /// A question begins. Dropped without an answer, it was met with silence.
@@ -44,8 +54,8 @@ impl Silences {
             if all.len() >= ACCOUNTS_REMEMBERED_MAX {
                 all.clear();
             }
-            let silence = all.entry(account).or_insert(Silence { times: 0, last: Instant::now() });
-            *silence = Silence { times: silence.times.saturating_add(1), last: Instant::now() };
+            let times = all.get(&account).map_or(0, |silence| silence.times);
+            all.insert(account, Silence { times: times.saturating_add(1), last: SystemTime::now() });
         }
     }
 }
@@ -85,6 +95,10 @@ mod tests {
         }
         assert!(silences.is_left_alone(ACCOUNT));
         assert!(!silences.is_left_alone((Uuid::from_u128(1), Gateway::Stripe)), "others are asked as before");
+        let now = SystemTime::now();
+        assert!(silences.is_left_alone_at(ACCOUNT, now + LEFT_ALONE_FOR / 2));
+        assert!(!silences.is_left_alone_at(ACCOUNT, now + LEFT_ALONE_FOR), "frozen or not, its time is over");
+        assert!(!silences.is_left_alone_at(ACCOUNT, now - LEFT_ALONE_FOR), "a clock that was set back");
         silences.ask(ACCOUNT).answered();
         assert!(!silences.is_left_alone(ACCOUNT));
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use domain::Result;
 use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR, UNANSWERED_FOR_MAX};
 use domain::payments::{AttemptState, Gateway, Observed, Step, Use, key};
-use domain::{Error, Result};
 use edge::metrics::{self, Metric, Unit};
 use gateways::{Failure, GatewayClient, NewPayment, PaymentGateway};
 use store::payments::{Answer, Attempt, record};
@@ -50,10 +50,8 @@ impl Cashier {
             let answer = if step == Step::Find { Answer::Unknown } else { Answer::Nothing };
             return self.write(attempt, answer).await;
         }
-        let client = match self.client(attempt.tenant_id, attempt.gateway).await {
-            Ok(client) => client,
-            Err(Error::Busy(busy)) => return Err(Error::Busy(busy)),
-            Err(error) => return self.without_account(step, attempt, &error).await,
+        let Some(client) = self.client(attempt.tenant_id, attempt.gateway).await? else {
+            return self.without_account(step, attempt).await;
         };
         let account = (attempt.tenant_id, attempt.gateway);
         if self.silences.is_left_alone(account) {
@@ -77,15 +75,15 @@ impl Cashier {
             _ => self.find(&client, attempt, description).await,
         };
         count(asked.as_ref().ok());
-        if asked.as_ref().is_ok_and(|asked| *asked != Asked::Unanswered) {
+        // A database that fails is none of the gateway's silence.
+        if !matches!(asked, Ok(Asked::Unanswered)) {
             question.answered();
         }
         asked
     }
 
     /// A store without credentials that work: nobody can be asked. What was recorded a moment ago was never asked for.
-    async fn without_account(&self, step: Step, attempt: &Attempt, error: &Error) -> Result<Asked> {
-        tracing::error!(store.id = %attempt.tenant_id, gateway = attempt.gateway.word(), error.message = error.chain(), "no credentials");
+    async fn without_account(&self, step: Step, attempt: &Attempt) -> Result<Asked> {
         if step == Step::Create && attempt.age <= JUST_RECORDED {
             return self.write(attempt, Answer::Unknown).await;
         }
@@ -133,6 +131,10 @@ impl Cashier {
             Ok(Some(observed)) => self.write(attempt, Answer::Observed(&observed)).await,
             Ok(None) => self.write(attempt, Answer::Unknown).await,
             Err(Failure::TooMany) if attempt.age < KEY_KEPT_FOR => self.replay(client, attempt, description).await,
+            // Its key must not be sent any more, and it would be looked for in vain for ever.
+            Err(failure @ Failure::TooMany) if attempt.state == AttemptState::Created => {
+                self.give_up(attempt, &failure).await
+            }
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
     }
@@ -147,12 +149,15 @@ impl Cashier {
             Ok(observed) => self.write(attempt, Answer::Observed(&observed)).await,
             Err(Failure::Declined { code }) => self.write(attempt, Answer::Declined(&code)).await,
             Err(Failure::Refused { status: 400 | 404, .. }) => self.write(attempt, Answer::Unknown).await,
-            Err(failure) if attempt.age >= UNANSWERED_FOR_MAX => {
-                tracing::error!(attempt.id = %attempt.id, error.message = %failure, "given up without an answer");
-                self.write(attempt, Answer::Unknown).await
-            }
+            Err(failure) if attempt.age >= UNANSWERED_FOR_MAX => self.give_up(attempt, &failure).await,
             Err(failure) => Ok(unanswered(attempt, &failure)),
         }
+    }
+
+    /// Nobody was ever told how to pay it. Should it be paid all the same, that is late money.
+    async fn give_up(&self, attempt: &Attempt, failure: &Failure) -> Result<Asked> {
+        tracing::error!(attempt.id = %attempt.id, error.message = %failure, "given up without an answer");
+        self.write(attempt, Answer::Unknown).await
     }
 
     /// What cannot be captured any more shows why when it is looked at.
@@ -173,7 +178,7 @@ impl Cashier {
     /// # Errors
     /// As [`Cashier::take`].
     pub async fn hear(&self, attempt: &Attempt, payment_id: &str) -> Result<Asked> {
-        let client = self.client(attempt.tenant_id, attempt.gateway).await?;
+        let Some(client) = self.client(attempt.tenant_id, attempt.gateway).await? else { return Ok(Asked::Unanswered) };
         let Some(fetched) = self.fetch(&client, attempt.tenant_id, payment_id).await else {
             return Ok(Asked::Unanswered);
         };
@@ -216,7 +221,7 @@ impl Cashier {
     /// # Errors
     /// Busy or fault from the database.
     pub async fn reference(&self, tenant_id: Uuid, gateway: Gateway, payment_id: &str) -> Result<Option<Option<Uuid>>> {
-        let client = self.client(tenant_id, gateway).await?;
+        let Some(client) = self.client(tenant_id, gateway).await? else { return Ok(None) };
         let Some(fetched) = self.fetch(&client, tenant_id, payment_id).await else { return Ok(None) };
         match fetched {
             Ok(observed) => Ok(Some(observed.attempt_id)),
@@ -271,16 +276,9 @@ impl Cashier {
     /// nobody found it. Nobody has been told how to pay it; closing it is only tidy. Should it be paid all the same,
     /// that is late money.
     async fn close_needless(&self, attempt: &Attempt, payment_id: &str) {
-        let closed = match self.client(attempt.tenant_id, attempt.gateway).await {
-            Ok(client) => client
-                .void(payment_id, &key_about(attempt, "void", payment_id))
-                .await
-                .map(drop)
-                .map_err(|f| f.to_string()),
-            Err(error) => Err(error.chain()),
-        };
-        if let Err(error) = closed {
-            tracing::warn!(attempt.id = %attempt.id, error.message = error, "a needless payment was not closed");
+        let Ok(Some(client)) = self.client(attempt.tenant_id, attempt.gateway).await else { return };
+        if let Err(failure) = client.void(payment_id, &key_about(attempt, "void", payment_id)).await {
+            tracing::warn!(attempt.id = %attempt.id, error.message = %failure, "a needless payment was not closed");
         }
     }
 }

@@ -156,6 +156,10 @@ pub const ATTEMPTS_PER_ORDER_MAX: i16 = 20;
 /// Attempts to pay one order with those that staff book after the buyer has used up his.
 pub const ATTEMPTS_PER_ORDER_WITH_STAFF_MAX: i16 = 40;
 
+/// How long a payment at Stripe may wait for its buyer: a Checkout Session lives for 24 h at most, and ours get half an
+/// hour more than they are told to wait.
+pub const STRIPE_WAITS_MAX: Duration = Duration::from_secs(23 * 3_600);
+
 /// How long the request that made an attempt may take before others ask the gateway about it.
 pub const CREATE_UNANSWERED_FOR: Duration = Duration::from_secs(30);
 

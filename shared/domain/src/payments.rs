@@ -87,10 +87,16 @@ words! {
 }
 
 impl Method {
-    /// Whether one can pay in this currency that way. Pix is Brazil's.
+    /// Whether one can pay in this currency that way. Pix is Brazil's. Stripe counts some currencies in other units
+    /// than ISO 4217, so that a hundredth or the hundredfold of the price would be charged
+    /// (<https://docs.stripe.com/currencies#special-cases>).
     #[must_use]
     pub fn takes(self, currency: &str) -> bool {
-        self != Self::Pix || currency == "BRL"
+        match self {
+            Self::Pix => currency == "BRL",
+            Self::Card | Self::Checkout => !["ISK", "MGA", "UGX"].contains(&currency),
+            Self::Manual => true,
+        }
     }
 }
 
@@ -278,6 +284,22 @@ mod tests {
         assert!(keys.iter().all(|key| key.len() == 64));
         assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
         assert_eq!(of(1, "create", "1"), keys[0]);
+    }
+
+    #[test]
+    fn a_method_takes_currencies_whose_amounts_mean_the_same_to_both() {
+        for (method, currency, takes) in [
+            (Method::Pix, "BRL", true),
+            (Method::Pix, "EUR", false),
+            (Method::Card, "BRL", true),
+            (Method::Card, "JPY", true),
+            (Method::Card, "ISK", false),
+            (Method::Checkout, "UGX", false),
+            (Method::Checkout, "MGA", false),
+            (Method::Manual, "ISK", true),
+        ] {
+            assert_eq!(method.takes(currency), takes, "{method:?} {currency}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::{HOLD_SECONDS_MAX, HOLD_SECONDS_MIN};
+use domain::limits::{HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, STRIPE_WAITS_MAX};
 use domain::payments::{CaptureMode, Gateway};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -11,18 +11,15 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// scans a code.
 const HOLD_MIN: Duration = Duration::from_secs(60);
 
-/// A Checkout Session lives for 24 h at most and 30 min at least, counted from when it is made. Ours get their hold
-/// and half an hour ([`AFTER_HOLD`]), so that a repeated request is still valid late in the hold.
-/// <https://docs.stripe.com/api/checkout/sessions/create> (`expires_at`).
-const STRIPE_HOLD_MAX: Duration = Duration::from_secs(23 * 3_600);
-
 /// An uncaptured PaymentIntent of a card is cancelled after 7 days.
 /// <https://docs.stripe.com/payments/place-a-hold-on-a-payment-method>.
 const STRIPE_CAPTURE_WINDOW: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// How long after its hold a payment's own expiry is. It is a net only: the expiry sweep closes open payments at the
 /// gateway before numbers go back to stock. Half an hour is the shortest that Stripe and Mercado Pago take; the rest
-/// is for clocks. Relative to the hold, so that a request is the same whenever it is repeated.
+/// is for clocks. Relative to the hold, so that a request is the same whenever it is repeated, and still valid late in
+/// the hold. A Checkout Session lives for 24 h at most and 30 min at least, counted from when it is made
+/// (<https://docs.stripe.com/api/checkout/sessions/create>, `expires_at`).
 pub(crate) const AFTER_HOLD: Duration = Duration::from_secs(31 * 60);
 
 /// What a gateway can serve.
@@ -53,8 +50,8 @@ pub fn limits(gateway: Gateway, capture: CaptureMode) -> Limits {
     let ours_min = Duration::from_secs(HOLD_SECONDS_MIN.unsigned_abs().into());
     let ours_max = Duration::from_secs(HOLD_SECONDS_MAX.unsigned_abs().into());
     let (hold_min, hold_max) = match gateway {
-        Gateway::Stripe => (HOLD_MIN, STRIPE_HOLD_MAX),
-        Gateway::Sandbox => (ours_min, STRIPE_HOLD_MAX),
+        Gateway::Stripe => (HOLD_MIN, STRIPE_WAITS_MAX),
+        Gateway::Sandbox => (ours_min, STRIPE_WAITS_MAX),
         Gateway::MercadoPago => (HOLD_MIN, ours_max),
         Gateway::Manual => (ours_min, ours_max),
     };

@@ -39,7 +39,7 @@ pub async fn claim(client: &Client) -> Result<Vec<Owed>> {
             order by next_attempt_at limit $1 for no key update skip locked) as due
         where o.id = due.id
         returning o.id, o.queue, o.tenant_id, o.product_id, o.order_id, o.attempts";
-    let known = Queue::ALL.map(Queue::name);
+    let known = Queue::OF_ORDERS.map(Queue::name);
     let params: [(&(dyn ToSql + Sync), _); 3] =
         [(&OUTBOX_CLAIM_ROWS_MAX, INT8), (&OUTBOX_BACKOFF_MAX.as_secs_f64(), FLOAT8), (&known.as_slice(), TEXTS)];
     let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
@@ -70,7 +70,8 @@ pub async fn delete(client: &Client, sent: &[Owed]) -> Result<u64> {
     client.execute_typed(sql, &[(&ids, UUIDS), (&attempts, INT4S)]).await.map_err(from_postgres)
 }
 
-/// Deletes due rows that nobody needs any more: their order has left the state that the message is about.
+/// Deletes due rows that nobody needs any more: their order has left the state that the message is about. What a newer
+/// version's queue needs is not known here.
 ///
 /// # Errors
 /// Busy or fault from the database.
@@ -80,7 +81,8 @@ pub async fn delete_needless(client: &Client) -> Result<u64> {
             where x.next_attempt_at <= now()
                 and case x.queue when 'reserve-numbers' then o.state is distinct from 'queued'
                     when 'settle-payment' then o.id is null
-                    else o.state is distinct from 'reserved' or o.cancel_requested_at is null end
+                    when 'release-numbers' then o.state is distinct from 'reserved' or o.cancel_requested_at is null
+                    else false end
             order by x.next_attempt_at limit $1
             for no key update of x skip locked)";
     client.execute_typed(sql, &[(&OUTBOX_CLAIM_ROWS_MAX, INT8)]).await.map_err(from_postgres)

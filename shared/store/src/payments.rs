@@ -31,7 +31,7 @@ pub use overview::{DisputeOf, Overview, RefundEntry, find_overview, find_refund}
 pub use policy::{Policy, find_policy, save_policy};
 pub use record::{Answer, RefundAnswer, record, record_refund};
 pub use refunds::{
-    Refund, RefundRequest, list_failed, list_refundable, note_refund_asked, renew_refund_key, request_refund,
+    MayAsk, Refund, RefundRequest, list_failed, list_refundable, note_refund_asked, renew_refund_key, request_refund,
     request_refund_by, retry_refund,
 };
 pub use start::{NewAttempt, Started, start};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use domain::messages::{EventMessage, Queue};
 use edge::Deadline;
 use edge::queue::MessageQueue;
 use tests::chain::message;
@@ -13,7 +14,7 @@ use tests::seed::{exact, quick};
 use tests::till::{Policy, Till};
 use uuid::Uuid;
 
-use super::paid;
+use super::{paid, refund};
 
 /// Answers of gateways that were written down.
 const ANSWERS: &str = "select sum(version)::int8 from payment_attempts";
@@ -29,20 +30,25 @@ async fn many_attempts(till: &Till, method: &str) -> Uuid {
     order
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
-    let till = Till::open(Policy::default()).await;
-    let (_, order, _) = paid(&till, "card").await;
-    // Looks of a big sale, all due before the one that matters.
+/// So many payments that have ended, all to be looked at since an hour. They are one order's, so that few messages are
+/// owed, and took nothing, so that its money is right.
+async fn yesterdays_sale(till: &Till, order: Uuid, payments: u64) {
     let sql = format!(
         "insert into payment_attempts (id, tenant_id, order_id, expires_at, amount_minor, number, gateway, method,
             capture, currency, requested_under, fingerprint, state, used, captured_minor, payment_id, look_at)
         select gen_random_uuid(), tenant_id, order_id, expires_at, amount_minor, (number + n)::int2, gateway, method,
-            capture, currency, requested_under || n, fingerprint, 'captured', 'return', captured_minor, payment_id || n,
+            capture, currency, requested_under || n, fingerprint, 'captured', 'return', 0, payment_id || n,
             now() - interval '1 hour'
-        from payment_attempts, generate_series(1, 2000) n where order_id = '{order}'"
+        from payment_attempts, generate_series(1, {payments}) n where order_id = '{order}'"
     );
-    change(&till.database, &sql, 2_000).await;
+    change(&till.database, &sql, payments).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    yesterdays_sale(&till, order, 2_000).await;
     let buyer = till.buyer();
     let second = till.reserve(&buyer, &exact(&[7])).await;
     till.gateway.script(Matcher::call(Call::Create), Fault::EffectThenNoAnswer(0), 6);
@@ -53,6 +59,18 @@ async fn a_payment_without_an_answer_is_looked_at_before_yesterdays_sale() {
     let owed = format!("select count(*) from outbox where queue = 'settle-payment' and order_id = '{second}'");
     assert_eq!(count(&till.database, &owed).await, 1);
     change(&till.database, "delete from payment_attempts where number > 1", 2_000).await;
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_looks_of_a_big_sale_do_not_pile_up() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    yesterdays_sale(&till, order, 900).await;
+    till.chain.reconcile().await;
+    let owed = "select count(*) from payment_attempts where look_owed";
+    assert_eq!(count(&till.database, owed).await, 900, "one run owes them all, in as many passes as it takes");
+    change(&till.database, "delete from payment_attempts where number > 1", 900).await;
     till.finish().await;
 }
 
@@ -140,6 +158,40 @@ async fn one_stores_unreadable_events_do_not_go_before_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_store_whose_credentials_cannot_be_opened_do_not_die() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, _) = paid(&till, "card").await;
+    let credentials = "select sealed from gateway_accounts where gateway = 'stripe'";
+    let sealed: Vec<u8> = till.database.owner().query_one(credentials, &[]).await.unwrap().get(0);
+    change(&till.database, "update gateway_accounts set sealed = sha512(sealed) where gateway = 'stripe'", 1).await;
+    let till = till.restart_workers();
+    refund(&till, order, Some(&[1])).await.unwrap();
+    let event = store::payments::Event {
+        tenant_id: till.product.described.tenant_id,
+        gateway: domain::payments::Gateway::Stripe,
+        event_id: "evt_ours".into(),
+        kind: "payment_intent.succeeded".into(),
+        payment_id: Some("pi_1".into()),
+    };
+    store::payments::receive(&till.database.app_client().await, &event).await.unwrap();
+    let told = EventMessage::new(event.tenant_id, event.gateway, &event.event_id);
+    let body = serde_json::to_string(&told).unwrap();
+    till.chain.queues.put_body(Queue::SettlePayment, body, event.tenant_id.to_string());
+    till.chain.put_settle(&till.product, order);
+    till.chain.settle().await;
+    assert_eq!(till.chain.queues.dead(Queue::SettlePayment), Vec::<String>::new(), "each look would send another");
+    let unread = "select count(*) from inbox where event_id = 'evt_ours' and processed_at is null";
+    assert_eq!(count(&till.database, unread).await, 1);
+    assert_eq!(till.kept(order), 1_250);
+    let restored = "update gateway_accounts set sealed = $1 where gateway = 'stripe'";
+    till.database.owner().execute(restored, &[&sealed]).await.unwrap();
+    let till = till.restart_workers();
+    till.rest().await;
+    assert_eq!(till.kept(order), 1_000);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_only_keeps_us_waiting_is_left_alone_for_a_moment() {
     let till = Till::open(Policy::default()).await;
     let mut orders = Vec::new();
@@ -159,4 +211,36 @@ async fn a_gateway_that_only_keeps_us_waiting_is_left_alone_for_a_moment() {
     let order = till.reserve(&buyer, &quick(1)).await;
     till.open_payment(&buyer, order, "first", "pix").await;
     till.restart_workers().finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_database_is_not_the_gateways_silence() {
+    let till = Till::open(Policy::default()).await;
+    let mut orders = Vec::new();
+    for _ in 0..domain::limits::SILENCES_MAX {
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        orders.push((buyer, order));
+    }
+    till.gateway.script(Matcher::call(Call::Create), Fault::Delay(1_500), domain::limits::SILENCES_MAX);
+    // While the gateway is asked somebody takes the orders, so that its answers cannot be written down.
+    let paying =
+        futures::future::join_all(orders.iter().map(|(buyer, order)| till.pay(buyer, *order, "first", "card")));
+    let holding = async {
+        let attempts = async || count(&till.database, "select count(*) from payment_attempts").await;
+        while attempts().await < i64::from(domain::limits::SILENCES_MAX) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let mut other = till.database.another_owner().await;
+        let held = other.transaction().await.unwrap();
+        held.execute("select from orders for update", &[]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        held.rollback().await.unwrap();
+    };
+    let (answers, ()) = futures::join!(paying, holding);
+    assert!(answers.iter().all(|answer| answer.status >= 400), "the database was too slow for all of them");
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &quick(1)).await;
+    till.open_payment(&buyer, order, "first", "card").await;
+    till.finish().await;
 }

@@ -32,6 +32,24 @@ async fn each_method_gets_its_instructions_and_is_paid_by_the_gateways_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hold_longer_than_a_gateways_page_may_last_can_be_paid() {
+    let till = Till::open(Policy::default()).await;
+    for method in ["checkout", "card", "pix"] {
+        let buyer = till.buyer();
+        let order = till.reserve(&buyer, &quick(1)).await;
+        // Staff have given its buyer a day more.
+        let longer = "update orders set expires_at = now() + interval '24 hours 15 minutes',
+            sweep_at = now() + interval '24 hours 15 minutes'";
+        look::change(&till.database, &format!("{longer} where id = '{order}'"), 1).await;
+        let attempt = till.open_payment(&buyer, order, "first", method).await;
+        till.gateway.pay(attempt).unwrap();
+        till.settle().await;
+        till.is(order, "paid").await;
+    }
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_request_is_the_same_payment_and_another_body_is_refused() {
     let till = Till::open(Policy::default()).await;
     let buyer = till.buyer();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::Reason;
 use domain::payments::{RefundState, key};
-use store::payments::{RefundAnswer, RefundRequest, record_refund, request_refund, retry_refund};
+use store::payments::{RefundAnswer, RefundRequest, find_attempt, record_refund, request_refund, retry_refund};
 use tests::gateway::{Call, Fault, Matcher, ViolationKind};
 use tests::look::{count, order as look_at, taken};
 use tests::seed::exact;
@@ -292,6 +292,46 @@ async fn a_refund_that_is_still_under_way_is_not_made_under_another_key() {
     till.rest().await;
     assert_eq!(till.kept(order), 1_000, "one number's money goes back once");
     till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_whose_key_the_gateway_has_forgotten_is_looked_for_first() {
+    for method in ["card", "pix"] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, _) = paid(&till, method).await;
+        refund(&till, order, Some(&[1])).await.unwrap();
+        // It is made, and nobody hears of it for a day.
+        till.gateway.script(Matcher::call(Call::Refund), Fault::EffectThenNoAnswer(0), 3);
+        till.gateway.script(Matcher::call(Call::Fetch), Fault::RateLimited429, u32::MAX);
+        till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+        till.chain.put_settle(&till.product, order);
+        till.chain.settle().await;
+        assert_eq!(till.kept(order), 1_000, "{method}");
+        till.gateway.heal();
+        till.pass(A_LOOK).await;
+        till.rest().await;
+        assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (1_000, 4), "{method}");
+        assert_eq!(count(&till.database, "select count(*) from refunds").await, 1, "{method}");
+        till.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stood_still_asks_for_no_refund_that_has_failed_meanwhile() {
+    for method in ["card", "pix"] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, attempt) = paid(&till, method).await;
+        let read_before = refund(&till, order, Some(&[1])).await.unwrap();
+        let mut client = till.database.app_client().await;
+        record_refund(&mut client, order, read_before.id, RefundAnswer::Refused("no")).await.unwrap();
+        let attempt = find_attempt(&client, attempt).await.unwrap().unwrap();
+        till.cashier.refund(&read_before, &attempt).await.unwrap();
+        assert_eq!(till.kept(order), 1_250, "{method}: staff may be about to try again");
+        retry_refund(&mut client, order, read_before.id).await.unwrap();
+        till.rest().await;
+        assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (1_000, 4), "{method}");
+        till.finish().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

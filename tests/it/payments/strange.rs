@@ -3,16 +3,18 @@
 
 use std::time::Duration;
 
-use domain::payments::{AttemptState, CaptureMode, DisputeState, Gateway, Method, Observed, ObservedDispute};
+use domain::payments::{
+    AttemptState, CaptureMode, DisputeState, Gateway, Method, Observed, ObservedDispute, ObservedRefund, RefundState,
+};
 use gateways::{Credentials, Endpoints, Gateways, NewPayment, PaymentGateway};
-use store::payments::{Answer, find_attempt, find_overview, record};
+use store::payments::{Answer, RefundAnswer, find_attempt, find_overview, note_refund_asked, record, record_refund};
 use tests::gateway::{Call, Dialect, Fault, Matcher};
-use tests::look::{count, taken};
+use tests::look::{change, count, taken};
 use tests::seed::exact;
 use tests::till::{Policy, STRIPE_KEY, Till};
 use uuid::Uuid;
 
-use super::paid;
+use super::{paid, refund};
 
 /// Payments that are listed when one is looked for, and a few more.
 const MORE_THAN_LISTED: usize = 305;
@@ -158,6 +160,27 @@ async fn a_payment_in_a_sale_too_big_to_look_through_is_settled_by_its_key() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_can_neither_be_asked_for_nor_looked_for_any_more_is_given_up() {
+    let till = Till::open(Policy::default()).await;
+    let buyer = till.buyer();
+    let order = till.reserve(&buyer, &exact(&[7])).await;
+    till.gateway.script(Matcher::call(Call::Create), Fault::NoEffectNoAnswer(0), 6);
+    assert_eq!(till.pay(&buyer, order, "first", "card").await.status, 202);
+    till.gateway.heal();
+    // Nobody could be asked for so long that the key may be forgotten, and the account has sold much since.
+    till.pass(domain::limits::KEY_KEPT_FOR + Duration::from_secs(600)).await;
+    till.gateway.script(Matcher::any(), Fault::Never, u32::MAX);
+    others_pay(&till).await;
+    till.gateway.heal();
+    till.chain.expire().await;
+    till.chain.reconcile().await;
+    till.settle().await;
+    till.is(order, "expired").await;
+    assert_eq!(taken(&till.database, &till.product).await, 0);
+    till.finish().await;
+}
+
 /// Payments of others on the same account.
 async fn others_pay(till: &Till) {
     let endpoints = Endpoints { stripe: till.gateway.url(Dialect::Stripe), ..Endpoints::default() };
@@ -184,6 +207,57 @@ async fn others_pay(till: &Till) {
     };
     use futures::StreamExt;
     futures::stream::iter(0..MORE_THAN_LISTED).map(one).buffer_unordered(16).collect::<Vec<()>>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_answer_to_a_refund_is_about_a_second_refund() {
+    for (state, back) in [(RefundState::Failed, 250), (RefundState::Succeeded, 500)] {
+        let till = Till::open(Policy::default()).await;
+        let (_, order, attempt) = paid(&till, "pix").await;
+        let id = payment_id(&till, attempt).await;
+        let mut client = till.database.app_client().await;
+        let asked = refund(&till, order, Some(&[1])).await.unwrap();
+        note_refund_asked(&client, &asked).await.unwrap();
+        let made = |gateway_refund_id: &str, refund_id, state| ObservedRefund {
+            gateway_refund_id: gateway_refund_id.into(),
+            refund_id,
+            amount_minor: 250,
+            state,
+        };
+        // Made in the dashboard, and taken for ours, because this gateway keeps no reference.
+        let listed = vec![made("1", None, RefundState::Succeeded)];
+        hear(&till, attempt, &Observed { refunds: listed, refunded_minor: 250, ..captured(attempt, &id, 1_250) }).await;
+        let ours = made("2", Some(asked.id), state);
+        record_refund(&mut client, order, asked.id, RefundAnswer::Observed(&ours)).await.unwrap();
+        let succeeded = "select sum(amount_minor)::int8 from refunds where state = 'succeeded'";
+        assert_eq!(count(&till.database, succeeded).await, back, "{state:?}");
+        assert_eq!(taken(&till.database, &till.product).await, 5 - back / 250, "{state:?}");
+        till.database.finish_under_way().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_that_a_lost_dispute_will_give_up_stand_for_no_refund_as_well() {
+    let till = Till::open(Policy::default()).await;
+    let (_, order, attempt) = paid(&till, "card").await;
+    let id = payment_id(&till, attempt).await;
+    let lost = ObservedDispute { gateway_dispute_id: "dp_1".into(), amount_minor: 500, state: DisputeState::Lost };
+    let back = ObservedRefund {
+        gateway_refund_id: "re_1".into(),
+        refund_id: None,
+        amount_minor: 500,
+        state: RefundState::Succeeded,
+    };
+    let disputed = Observed { disputes: vec![lost], ..captured(attempt, &id, 1_250) };
+    // What it takes away stays until the product's numbers may change again; meanwhile the seller gives money back.
+    change(&till.database, "update products set reserving = 'halted'", 1).await;
+    hear(&till, attempt, &disputed).await;
+    hear(&till, attempt, &Observed { refunds: vec![back], refunded_minor: 500, ..disputed }).await;
+    assert_eq!(taken(&till.database, &till.product).await, 5);
+    change(&till.database, "update products set reserving = 'on'", 1).await;
+    record(&mut till.database.app_client().await, attempt, Answer::Nothing).await.unwrap();
+    assert_eq!(taken(&till.database, &till.product).await, 1, "250 of 1,250 are left");
+    till.database.finish_under_way().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

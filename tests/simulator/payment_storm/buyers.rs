@@ -1,5 +1,6 @@
 //! Who buys and pays during the storm, and how.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt;
@@ -8,9 +9,12 @@ use serde_json::Value;
 use store::catalog::Product;
 use tests::randomness;
 use tests::simulator::{Shopper, World, wish};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, sleep};
 use uuid::Uuid;
+
+use super::Form;
 
 /// How long a buyer keeps trying.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -46,17 +50,23 @@ struct Intent {
     waits: Duration,
 }
 
-/// Places so many orders at a pace, and waits until every buyer is done; the attempts that are paid late.
-pub(super) async fn shop(world: &World, products: &[Product], orders: usize, per_second: f64) -> Vec<Uuid> {
+/// Places a storm's orders at its pace, and waits until every buyer is done; the attempts that are paid late.
+pub(super) async fn shop(world: &World, products: &[Product], form: Form) -> Vec<Uuid> {
     let mut rng = randomness::stream(world.seed, 1);
     let mut buyers = JoinSet::new();
-    let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / per_second));
-    for _ in 0..orders {
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / form.orders_per_s));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let places = Arc::new(Semaphore::new(form.buyers_at_once));
+    for _ in 0..form.orders {
         let product = &products[[0, 0, 1, 2][rng.random_range(0..4)]];
         let (intent, shopper) = (intent(&mut rng, product), world.shopper(product).patience(PATIENCE));
         let bank = world.bank.clone();
         ticks.tick().await;
-        buyers.spawn(async move { Payer { shopper, bank, intent }.act().await });
+        let place = Arc::clone(&places).acquire_owned().await.expect("never closed");
+        buyers.spawn(async move {
+            let _place = place;
+            Payer { shopper, bank, intent }.act().await
+        });
     }
     buyers.join_all().await.into_iter().flatten().collect()
 }

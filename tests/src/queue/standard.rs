@@ -160,6 +160,12 @@ impl StandardQueue {
         self.by_time.first().map(|(visible_at, _)| *visible_at)
     }
 
+    /// When the last message becomes visible, if there is one.
+    #[must_use]
+    pub fn last_visible(&self) -> Option<Duration> {
+        self.by_time.last().map(|(visible_at, _)| *visible_at)
+    }
+
     /// Messages that are visible, delayed or in flight.
     #[must_use]
     pub fn len(&self) -> usize {

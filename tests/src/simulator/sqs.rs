@@ -111,10 +111,10 @@ impl Sqs {
         self.with(queue, StandardQueue::redrive)
     }
 
-    /// The queues' time jumps to the moment at which the next message is visible, if all of them wait.
+    /// The queues' time jumps to the moment at which every message is visible that is there now.
     pub fn skip(&self) {
-        let wait = |queue| self.with(queue, |queue, now| queue.next_visible().map(|at| at.saturating_sub(now)));
-        if let Some(time) = Queue::ALL.into_iter().filter_map(wait).min() {
+        let wait = |queue| self.with(queue, |queue, now| queue.last_visible().map(|at| at.saturating_sub(now)));
+        if let Some(time) = Queue::ALL.into_iter().filter_map(wait).max() {
             *self.0.skipped.lock().unwrap() += time;
         }
     }

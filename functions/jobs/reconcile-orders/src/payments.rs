@@ -17,9 +17,10 @@ use crate::{Report, millis};
 /// Busy or fault from the database.
 pub(crate) async fn owe(database: &Database, queue: &Arc<dyn MessageQueue>, report: &mut Report) -> Result<()> {
     for _ in 0..LOOK_PASSES_MAX {
+        // Of each kind of look a pass owes only so many: only one that found none at all was the last.
         let owed = payments::owe_looks(&*database.client().await?).await?;
         report.looks += owed;
-        if i64::try_from(owed).unwrap_or(i64::MAX) < LOOKS_PER_PASS_MAX {
+        if owed == 0 {
             break;
         }
     }

@@ -35,7 +35,7 @@ pub struct Attempt {
     pub currency: String,
     /// Where the gateway's page sends the buyer afterwards.
     pub return_url: Option<String>,
-    /// End of the order's hold when it was made.
+    /// End of the order's hold when it was made, or of the time that the gateway lets it wait.
     pub expires_at: OffsetDateTime,
     /// When it was recorded.
     pub created_at: OffsetDateTime,

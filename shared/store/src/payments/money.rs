@@ -157,6 +157,14 @@ impl Money {
         self.refunds.push(refund);
     }
 
+    /// The order's numbers that stand for nothing that goes back: neither for a refund nor for a lost dispute.
+    pub(super) fn staying(&self) -> Vec<i32> {
+        let refunded =
+            |number: &i32| self.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
+        let lost = |number: &i32| self.disputes.iter().any(|dispute| dispute.numbers.contains(number));
+        self.order.owned().into_iter().filter(|number| !refunded(number) && !lost(number)).collect()
+    }
+
     /// Marks numbers as given up, or replaces the order's numbers; written with the order.
     pub(super) fn give_up(&mut self, numbers: &[i32]) {
         self.order.given_up.extend(numbers);

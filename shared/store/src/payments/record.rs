@@ -315,6 +315,13 @@ fn hear_refund(money: &mut Money, refund_id: Uuid, answer: RefundAnswer<'_>) -> 
         return change_places(money, refund_id, other);
     }
     let refund = money.refund_mut(refund_id)?;
+    if let RefundAnswer::Observed(heard) = answer
+        && refund.gateway_refund_id.as_ref().is_some_and(|known| *known != heard.gateway_refund_id)
+    {
+        // An answer to it came before, so that this is another one, and says nothing about the first.
+        let attempt_id = refund.attempt_id;
+        return hear_listed_refund(money, attempt_id, heard);
+    }
     let state = match answer {
         RefundAnswer::Observed(heard) => {
             refund.gateway_refund_id.get_or_insert_with(|| heard.gateway_refund_id.clone());

@@ -1,6 +1,6 @@
 //! Refunds: asked for by staff or owed by the rules, never more than was captured, each with a key of its own.
 
-use domain::limits::{LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
+use domain::limits::{KEY_KEPT_FOR, LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
@@ -144,9 +144,7 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     let Some(attempt) = paid.filter(|_| matches!(money.order.state, State::Paid | State::Refunding)) else {
         return Err(Reason::WrongState.into());
     };
-    let live =
-        |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
-    let left: Vec<i32> = money.order.owned().into_iter().filter(|number| !live(number)).collect();
+    let left = money.staying();
     let numbers = match request.numbers {
         None => left.clone(),
         Some(some) if some.iter().all(|number| left.contains(number)) => {
@@ -202,7 +200,8 @@ pub async fn retry_refund(client: &mut Client, tenant_id: Uuid, order_id: Uuid, 
         return Err(Reason::WrongState.into());
     }
     // What it had given up stays given up: only what never went back goes with it.
-    let numbers = failed.numbers.iter().copied().filter(|n| !money.order.given_up.contains(n)).collect();
+    let staying = money.staying();
+    let numbers = failed.numbers.iter().copied().filter(|number| staying.contains(number)).collect();
     let mut again = Refund::new(&attempt, failed.amount_minor.min(rest), numbers, failed.cause);
     again.note = failed.note.clone();
     money.add_refund(again.clone());
@@ -214,14 +213,38 @@ pub async fn retry_refund(client: &mut Client, tenant_id: Uuid, order_id: Uuid, 
     Ok(again)
 }
 
-/// Notes that a refund is about to be asked for.
+/// Whether a refund may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayAsk {
+    /// Yes.
+    Now,
+    /// It was asked for before and is so old that the gateway may have forgotten the key. A second request could be a
+    /// second refund: only the payment tells.
+    AfterALook,
+    /// No: there is an answer meanwhile, or another key.
+    No,
+}
+
+/// Notes that a refund is about to be asked for under the key that it was read with.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<()> {
-    let sql = "update refunds set asked = least(asked + 1, 1000) where id = $1 and tenant_id = $2";
-    client.execute_typed(sql, &[(&refund.id, UUID), (&refund.tenant_id, UUID)]).await.map_err(from_postgres)?;
-    Ok(())
+pub async fn note_refund_asked(client: &Client, refund: &Refund) -> Result<MayAsk> {
+    let sql = "update refunds set asked = least(asked + 1, 1000)
+        where id = $1 and tenant_id = $5 and state = 'created' and key_of = $2 and key_number = $3
+        returning asked > 1 and created_at < now() - make_interval(secs => $4) as forgotten";
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&refund.id, UUID),
+        (&refund.key_of, UUID),
+        (&refund.key_number, INT2),
+        (&KEY_KEPT_FOR.as_secs_f64(), FLOAT8),
+        (&refund.tenant_id, UUID),
+    ];
+    Ok(match client.query_typed_opt(sql, &params).await.map_err(from_postgres)? {
+        None => MayAsk::No,
+        Some(row) if column(&row, "forgotten")? => MayAsk::AfterALook,
+        Some(_) => MayAsk::Now,
+    })
 }
 
 /// From now on a refund that no gateway has accepted is asked for under another key, unless it is so young that a

@@ -20,7 +20,6 @@ use super::attempts::Attempt;
 use super::money::Money;
 use super::moves;
 use super::policy::Policy;
-use super::refunds::Refund;
 use crate::catalog::Product;
 use crate::findings::{NewFinding, record};
 use crate::numbers::Failure;
@@ -177,9 +176,8 @@ fn name_numbers(money: &mut Money) -> Result<()> {
         let Some(refund) = money.refunds.iter().find(|refund| refund.id == *id) else { continue };
         let captured = money.attempts.iter().find(|a| a.id == refund.attempt_id).map_or(0, |a| a.captured_minor);
         let all = is_last && money.going_back(refund.attempt_id) >= captured;
-        let going =
-            |number: &i32| money.refunds.iter().any(|r| r.state != RefundState::Failed && r.numbers.contains(number));
-        let mut left: Vec<i32> = money.order.owned().into_iter().filter(|number| !going(number)).collect();
+        // A number stands for one part of the money only.
+        let mut left = money.staying();
         left.sort_unstable();
         let paid_for = usize::try_from(refund.amount_minor / money.order.unit_price_minor.max(1)).unwrap_or(usize::MAX);
         let keep = if all { 0 } else { left.len().saturating_sub(paid_for) };
@@ -224,12 +222,7 @@ fn name_disputed(money: &mut Money, policy: &Policy) {
         if !is_new || !pays(money, dispute.attempt_id) {
             continue;
         }
-        let mut left: Vec<i32> = money.order.owned();
-        // A number stands for one part of the money only: not for this one as well as for a refund.
-        left.retain(|number| {
-            let refunded = |r: &Refund| r.state != RefundState::Failed && r.numbers.contains(number);
-            !money.disputes.iter().any(|other| other.numbers.contains(number)) && !money.refunds.iter().any(refunded)
-        });
+        let mut left = money.staying();
         left.sort_unstable();
         let paid_for = usize::try_from(dispute.amount_minor / money.order.unit_price_minor).unwrap_or(usize::MAX);
         let keep = left.len().saturating_sub(paid_for);

@@ -1,7 +1,7 @@
 //! A buyer starts to pay: the attempt is recorded before anybody is asked for money.
 
 use domain::limits::{
-    ATTEMPTS_PER_ORDER_MAX, ATTEMPTS_PER_ORDER_WITH_STAFF_MAX, CREATE_UNANSWERED_FOR, PAYMENT_MARGIN,
+    ATTEMPTS_PER_ORDER_MAX, ATTEMPTS_PER_ORDER_WITH_STAFF_MAX, CREATE_UNANSWERED_FOR, PAYMENT_MARGIN, STRIPE_WAITS_MAX,
 };
 use domain::orders::State;
 use domain::payments::{CaptureMode, Gateway, Method, fingerprint};
@@ -216,11 +216,14 @@ async fn insert(tx: &Transaction<'_>, new: &NewAttempt<'_>, order: &Order, gatew
     let sql = format!(
         "insert into payment_attempts (id, tenant_id, order_id, number, gateway, method, capture, amount_minor,
             currency, return_url, expires_at, requested_under, fingerprint, look_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + make_interval(secs => $14))
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, least($11, now() + make_interval(secs => $15)), $12, $13,
+            now() + make_interval(secs => $14))
         returning {COLUMNS}"
     );
     let fingerprint = fingerprint(new.method, new.return_url);
-    let params: [(&(dyn ToSql + Sync), _); 14] = [
+    // A hold that staff made longer may last beyond what a gateway takes.
+    let waits_max = matches!(gateway, Gateway::Stripe | Gateway::Sandbox).then(|| STRIPE_WAITS_MAX.as_secs_f64());
+    let params: [(&(dyn ToSql + Sync), _); 15] = [
         (&new.id, UUID),
         (&new.tenant_id, UUID),
         (&new.order_id, UUID),
@@ -235,6 +238,7 @@ async fn insert(tx: &Transaction<'_>, new: &NewAttempt<'_>, order: &Order, gatew
         (&new.key, TEXT),
         (&fingerprint.as_slice(), BYTEA),
         (&CREATE_UNANSWERED_FOR.as_secs_f64(), FLOAT8),
+        (&waits_max, FLOAT8),
     ];
     attempt_from(&tx.query_typed_one(&sql, &params).await.map_err(from_postgres)?)
 }

@@ -16,6 +16,9 @@ const REPLAYS_MAX: usize = 50;
 /// A queued order is nudged at ages of 2, 4 and 8 minutes: this far apart, and so often.
 const NUDGES: [Duration; 3] = [Duration::from_secs(130), Duration::from_secs(130), Duration::from_secs(250)];
 
+/// How long nothing may be left to do, twice, until it counts as rest.
+const REST: Duration = Duration::from_millis(100);
+
 /// Money that is under way here, or wants to be looked at now. A payment that its buyer may still make is not.
 const MONEY: &str = "select (select count(*) from payment_attempts a join orders o on o.id = a.order_id
         where a.look_at <= now() or a.state in ('created', 'processing', 'authorised')
@@ -40,10 +43,21 @@ const HASTEN: [&str; 5] = [
 ];
 
 impl World {
-    /// Ends all faults, lets mappings and schedules run until nothing is left to do, and stops them. Whatever waits in
-    /// the outbox is due at once, the queues' time jumps while nobody works, and orders that nobody has a message about
-    /// grow older until they are nudged. Payments that nobody told us about are looked at.
+    /// Calms down, looks at every payment, told or not, and stops mappings and schedules.
     pub async fn drain(&self, bound: Duration) {
+        self.calm(bound).await;
+        let all = "update payment_attempts set look_at = now() where look_at is not null and gateway <> 'manual'";
+        if self.database.owner().execute(all, &[]).await.expect(all) > 0 {
+            self.come_to_rest(bound).await;
+        }
+        self.note("everything has come to rest");
+        self.halt();
+    }
+
+    /// Ends all faults, and lets mappings and schedules run until nothing is left to do. Whatever waits in the outbox
+    /// is due at once, the queues' time jumps while nobody works, and orders that nobody has a message about grow older
+    /// until they are nudged. Of payments only those that are under way are looked at.
+    pub async fn calm(&self, bound: Duration) {
         self.note("all faults end");
         self.proxy.heal();
         self.sqs.heal();
@@ -52,12 +66,6 @@ impl World {
         self.run();
         self.come_to_rest(bound).await;
         assert!(self.bank.settle().await, "the payment gateway does not come to rest");
-        let all = "update payment_attempts set look_at = now() where look_at is not null and gateway <> 'manual'";
-        if self.database.owner().execute(all, &[]).await.expect(all) > 0 {
-            self.come_to_rest(bound).await;
-        }
-        self.note("everything has come to rest");
-        self.halt();
     }
 
     async fn come_to_rest(&self, bound: Duration) {
@@ -75,7 +83,7 @@ impl World {
                 assert!(began.elapsed() < bound, "after {bound:?} there is still something to do: {left:?}");
                 self.hasten(&left, &mut nudges).await;
             }
-            tokio::time::sleep(Duration::from_millis(150)).await;
+            tokio::time::sleep(REST).await;
         }
     }
 
@@ -94,6 +102,8 @@ impl World {
         } else if let Some(time) = nudges.next() {
             self.pass(*time).await;
         }
+        // What is due now is owed now, not at the next turn of the clock.
+        self.schedule("reconcile-orders").run_once().await;
     }
 
     /// Makes rows due. Their owners may hold some in another order: then the next turn tries again.
