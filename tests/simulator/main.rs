@@ -23,6 +23,7 @@ mod panics;
 mod payment_storm;
 mod payments;
 mod queue;
+mod rotation;
 mod sale;
 mod storm;
 mod time;

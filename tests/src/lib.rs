@@ -19,6 +19,7 @@ pub mod look;
 pub mod notices;
 pub mod queue;
 pub mod randomness;
+pub mod rotation;
 pub mod sandbox;
 pub mod seed;
 pub mod server;
