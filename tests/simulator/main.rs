@@ -13,6 +13,7 @@ mod crowd;
 mod deploy;
 mod expiry;
 mod exports;
+mod fairness;
 mod intake;
 mod locks;
 mod login;
