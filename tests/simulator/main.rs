@@ -26,6 +26,8 @@ mod payments;
 mod queue;
 mod rotation;
 mod sale;
+mod silence;
+mod staff;
 mod storm;
 mod time;
 mod volume;
