@@ -191,7 +191,8 @@ async fn post(world: &World, path: &str, bearer: &str, body: &Value) -> Answer {
 
 /// Asks for a code and waits until it is there; the asking session.
 async fn ask(world: &World, product: &Product, phones: &Phones, phone: &str) -> Value {
-    let answer = post(world, &format!("/v1/stores/{}/login-codes", product.store), "", &json!({ "phone": phone })).await;
+    let body = json!({ "phone": phone });
+    let answer = post(world, &format!("/v1/stores/{}/login-codes", product.store), "", &body).await;
     assert_good(&answer, 202);
     let came = async || phones.messages().iter().any(|(to, _)| to == phone);
     world.until("the code came", BOUND, came).await;

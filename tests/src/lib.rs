@@ -27,6 +27,7 @@ pub mod simulator;
 pub mod staff;
 pub mod template;
 pub mod till;
+pub mod tokens;
 pub mod writes;
 
 pub use database::TestDatabase;
