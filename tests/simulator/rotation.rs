@@ -58,9 +58,17 @@ async fn keys_and_secrets_are_rotated() {
     let phone = "+34600000099";
     let asking = ask(&world, &product, &phones, phone).await;
     let keys = with_new_key(LOGIN_KEYS);
-    while_they_buy(&world, &product, &mut buyers, deploy(&world, "TIRADA_LOGIN_KEYS", &keys)).await;
+    let meanwhile = "+34600000098";
+    let early = async {
+        tokio::time::sleep(BETWEEN / 2).await;
+        ask(&world, &product, &phones, meanwhile).await
+    };
+    let rotated = while_they_buy(&world, &product, &mut buyers, deploy(&world, "TIRADA_LOGIN_KEYS", &keys));
+    let (early, ()) = futures::join!(early, rotated);
     assert_eq!(kids(&buyers), BTreeSet::from(["new".to_owned()]), "new tokens are under the new key");
     give(&world, &product, &phones, phone, &asking).await;
+    // Asked for when the login had the new key and the sender perhaps not yet.
+    give(&world, &product, &phones, meanwhile, &early).await;
 
     let keys = with_new_key(SEALING_KEYS);
     while_they_buy(&world, &product, &mut buyers, deploy(&world, "TIRADA_SEALING_KEYS", &keys)).await;
@@ -142,7 +150,7 @@ fn assert_good(answer: &Answer, status: u16) {
 /// The keys under which the buyers' tokens are.
 fn kids(buyers: &[LoggedIn]) -> BTreeSet<String> {
     let token = |buyer: &LoggedIn| buyer.shopper.buyer.bearer["Bearer ".len()..].to_owned();
-    buyers.iter().map(|buyer| jsonwebtoken::decode_header(token(buyer)).unwrap().kid.unwrap()).collect()
+    buyers.iter().map(|buyer| jsonwebtoken::decode_header(&token(buyer)).unwrap().kid.unwrap()).collect()
 }
 
 /// Something is done while every buyer buys.

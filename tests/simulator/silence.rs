@@ -57,7 +57,7 @@ async fn storm(world: &World, product: &Product, phones: &str) -> usize {
         world.gateway.send(HttpRequest { method: "POST", path, headers, body }).await.status
     };
     let statuses: Vec<u16> = stream::iter((0..ASKS).map(one)).buffer_unordered(AT_ONCE).collect().await;
-    let other = statuses.iter().find(|status| !matches!(status, 202 | 429));
+    let other = statuses.iter().find(|status| !matches!(**status, 202 | 429));
     assert_eq!(other, None, "a storm is granted or limited");
     statuses.into_iter().filter(|status| *status == 202).count()
 }

@@ -145,7 +145,7 @@ async fn a_sale_is_paused_and_an_operator_removed() {
     let placed = i64::try_from(crowd.leave().await).unwrap();
     println!("{killed} processes were killed, {so_far} requests were refused as paused");
     assert!(killed > 0 && statuses.contains(&200));
-    assert!(statuses.is_sorted() && statuses.iter().all(|status| matches!(status, 200 | 401)), "{statuses:?}");
+    assert!(statuses.is_sorted() && statuses.iter().all(|status| matches!(*status, 200 | 401)), "{statuses:?}");
     assert_eq!(refused_as_paused(&world), so_far, "not before, not after");
     let meanwhile = format!("select count(*) from orders where created_at > '{from}' and created_at < '{until}'");
     assert_eq!(look::count(&world.database, &meanwhile).await, 0);

@@ -7,6 +7,7 @@ use login::Keys;
 use serde_json::{Value, json};
 use tests::http::{self, ISSUER, ask};
 use tests::login::{Door, keys, request};
+use tests::look::count;
 use tests::rotation::{self, new_signing_key, old_signing_key, with_new_key};
 
 use super::PHONE;
@@ -90,5 +91,20 @@ async fn login_keys_are_rotated_with_codes_and_sessions_under_way() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         token = answer.json()["refresh_token"].clone();
     }
+    door.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_does_not_know_a_key_yet_leaves_the_code_to_others() {
+    let door = Door::open().await;
+    let both = LoginKeys::from_json(&with_new_key(DEVELOPMENT_KEYS), Stage::Local).unwrap();
+    let api = door.another(Keys { login: both, ..keys() });
+    let path = format!("/v1/stores/{}/login-codes", door.store);
+    let asked = api.call(request("POST", &path, "192.0.2.1", &[], &json!({ "phone": PHONE }))).await;
+    assert_eq!(asked.status, 202, "{}", asked.text());
+    door.send().await;
+    assert_eq!(door.phones.messages(), Vec::<(String, String)>::new());
+    let free = "select count(*) from login_codes where sent = 0 and claimed_until is null";
+    assert_eq!(count(&door.database, free).await, 1, "whoever knows the key need not wait for a claim to run out");
     door.database.finish().await;
 }
