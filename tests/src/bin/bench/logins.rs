@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::interval;
 use uuid::Uuid;
 
-use crate::settings::{BUDGET, CODES_ASKED_PER_S, CODE_BATCH, CODE_BATCHES_PER_S};
+use crate::settings::{BUDGET, CODE_BATCH, CODE_BATCHES_PER_S, CODES_ASKED_PER_S};
 use crate::shop::Shop;
 use crate::workers::Recording;
 
