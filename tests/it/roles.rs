@@ -1,5 +1,7 @@
 //! Every route that bears a token, for every role, at one's own store and at another's, against the one table.
 
+mod tokens;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ mod members;
 mod passwords;
 mod sessions;
 mod sign_in;
-mod tokens;
 
 use domain::roles::{Action, Role};
 use domain::staff::Email;

@@ -52,7 +52,7 @@ fn waits(world: &World) -> Vec<u64> {
 }
 
 /// Nobody lost its process over it: what could not be done was answered so.
-fn assert_nobody_crashed(world: &World) {
+pub(crate) fn assert_nobody_crashed(world: &World) {
     for function in world.functions() {
         let counts = function.counts();
         assert_eq!((counts.crashes, counts.timeouts), (0, 0), "{}", function.name());

@@ -19,6 +19,7 @@ pub mod look;
 pub mod notices;
 pub mod queue;
 pub mod randomness;
+pub mod rotation;
 pub mod sandbox;
 pub mod seed;
 pub mod server;
@@ -26,6 +27,7 @@ pub mod simulator;
 pub mod staff;
 pub mod template;
 pub mod till;
+pub mod tokens;
 pub mod writes;
 
 pub use database::TestDatabase;

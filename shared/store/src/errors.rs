@@ -52,8 +52,10 @@ pub(crate) fn is_lock_timeout(error: &tokio_postgres::Error) -> bool {
 
 fn is_transient(code: &SqlState) -> bool {
     let class = &code.code()[..2];
-    // 08 connection, 53 resources, 57 operator intervention (restart, timeout), 40 rollback (deadlock, serialization).
-    matches!(class, "08" | "53" | "57" | "40")
+    // 08 connection, 53 resources, 57 operator intervention (restart, timeout), 40 rollback (deadlock, serialization),
+    // 28 who we are: a password that was changed a moment ago, or a token that was made a moment too early. Others have
+    // the new one already, and this environment is about to be replaced.
+    matches!(class, "08" | "53" | "57" | "40" | "28")
         || *code == SqlState::LOCK_NOT_AVAILABLE
         // A replica answers while a failover is under way.
         || *code == SqlState::READ_ONLY_SQL_TRANSACTION

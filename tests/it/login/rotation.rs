@@ -1,41 +1,28 @@
 //! Keys are rotated while people use what the old ones made: nobody gets a 401 for it.
 
 use edge::Stage;
-use edge::auth::{SigningKeys, TokenKeys, development};
-use edge::login_keys::LoginKeys;
+use edge::auth::{SigningKeys, TokenKeys};
+use edge::login_keys::{DEVELOPMENT_KEYS, LoginKeys};
 use login::Keys;
 use serde_json::{Value, json};
 use tests::http::{self, ISSUER, ask};
 use tests::login::{Door, keys, request};
+use tests::look::count;
+use tests::rotation::{self, new_signing_key, old_signing_key, with_new_key};
 
 use super::PHONE;
 
-/// The example of RFC 7517, appendix A.2.
-fn new_key() -> Value {
-    json!({
-        "kid": "new", "kty": "EC", "crv": "P-256", "d": "870MB6gfuTJ4HtUnUvYMyJpr5eUZNP4Bk43bVdj3eAE",
-        "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
-    })
-}
-
-fn old_key() -> Value {
-    serde_json::from_str::<Value>(development::SIGNING_KEYS).unwrap()["keys"][0].clone()
-}
-
 /// Keys as one deployment has them: those that are accepted, and those that sign.
 fn deployed(accepted: &[Value], signing: &[Value]) -> Keys {
-    let public = |key: &Value| json!({ "kid": key["kid"], "kty": "EC", "crv": "P-256", "x": key["x"], "y": key["y"] });
-    let set = |keys: Vec<Value>| json!({ "keys": keys }).to_string();
-    let jwks = set(accepted.iter().map(public).collect());
-    let public = TokenKeys::from_jwks(&jwks, ISSUER, Stage::Local).unwrap();
-    let signing = SigningKeys::from_json(&set(signing.to_vec()), ISSUER, &public).unwrap();
+    let public = TokenKeys::from_jwks(&rotation::accepted(accepted), ISSUER, Stage::Local).unwrap();
+    let signing = SigningKeys::from_json(&rotation::signing(signing), ISSUER, &public).unwrap();
     Keys { public, signing, ..keys() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signing_keys_are_rotated_without_a_401() {
     let door = Door::open().await;
-    let (old, new) = (old_key(), new_key());
+    let (old, new) = (old_signing_key(), new_signing_key());
     let both = [old.clone(), new.clone()];
     let steps = [
         deployed(&both[..1], &both[..1]),
@@ -89,9 +76,7 @@ async fn login_keys_are_rotated_with_codes_and_sessions_under_way() {
     let asking = door.asking("+34600000002").await;
     door.send().await;
     let code = door.phones.code("+34600000002");
-    let known = edge::login_keys::DEVELOPMENT_KEYS.trim();
-    let first = r#"{"keys": [{"id": "new", "key": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}, "#;
-    let both = LoginKeys::from_json(&known.replace(r#"{"keys": ["#, first), Stage::Local).unwrap();
+    let both = LoginKeys::from_json(&with_new_key(DEVELOPMENT_KEYS), Stage::Local).unwrap();
     assert_eq!(both.current_id(), "new");
     let api = door.another(Keys { login: both, ..keys() });
     let path = format!("/v1/stores/{}/sessions", door.store);
@@ -106,5 +91,20 @@ async fn login_keys_are_rotated_with_codes_and_sessions_under_way() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         token = answer.json()["refresh_token"].clone();
     }
+    door.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_does_not_know_a_key_yet_leaves_the_code_to_others() {
+    let door = Door::open().await;
+    let both = LoginKeys::from_json(&with_new_key(DEVELOPMENT_KEYS), Stage::Local).unwrap();
+    let api = door.another(Keys { login: both, ..keys() });
+    let path = format!("/v1/stores/{}/login-codes", door.store);
+    let asked = api.call(request("POST", &path, "192.0.2.1", &[], &json!({ "phone": PHONE }))).await;
+    assert_eq!(asked.status, 202, "{}", asked.text());
+    door.send().await;
+    assert_eq!(door.phones.messages(), Vec::<(String, String)>::new());
+    let free = "select count(*) from login_codes where sent = 0 and claimed_until is null";
+    assert_eq!(count(&door.database, free).await, 1, "whoever knows the key need not wait for a claim to run out");
     door.database.finish().await;
 }

@@ -1,9 +1,9 @@
 //! One standard queue of SQS, by AWS's documentation. Time is an argument, so that any clock may drive it.
 //!
 //! Modelled: at-least-once delivery, no order, delays, visibility, receipt handles, receive counts, the dead-letter
-//! queue. Not modelled: retention, the limit of messages in flight, fair queueing.
+//! queue, fair queueing by message group. Not modelled: retention, the limit of messages in flight.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
@@ -28,11 +28,14 @@ pub struct Settings {
     pub duplicates: f64,
     /// Part of the receives that do not take the oldest message.
     pub out_of_order: f64,
+    /// Whether the group goes first of which the fewest messages are being worked on.
+    pub fair: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { visibility: Duration::from_secs(180), receives_max: 10, duplicates: 0.01, out_of_order: 0.2 }
+        let visibility = Duration::from_secs(180);
+        Self { visibility, receives_max: 10, duplicates: 0.01, out_of_order: 0.2, fair: false }
     }
 }
 
@@ -67,6 +70,9 @@ struct Message {
     receives: u32,
 }
 
+/// Messages by when they are visible.
+type ByTime = BTreeSet<(Duration, u64)>;
+
 /// A queue with its dead-letter queue.
 pub struct StandardQueue {
     name: &'static str,
@@ -74,7 +80,8 @@ pub struct StandardQueue {
     rng: StdRng,
     last_id: u64,
     messages: HashMap<u64, Message>,
-    by_time: BTreeSet<(Duration, u64)>,
+    by_time: ByTime,
+    groups: BTreeMap<String, ByTime>,
     dead: Vec<(String, String)>,
 }
 
@@ -82,8 +89,8 @@ impl StandardQueue {
     /// An empty queue.
     #[must_use]
     pub fn new(name: &'static str, settings: Settings, rng: StdRng) -> Self {
-        let (messages, by_time) = (HashMap::new(), BTreeSet::new());
-        Self { name, settings, rng, last_id: 0, messages, by_time, dead: Vec::new() }
+        let (messages, by_time, groups) = (HashMap::new(), ByTime::new(), BTreeMap::new());
+        Self { name, settings, rng, last_id: 0, messages, by_time, groups, dead: Vec::new() }
     }
 
     /// Takes a message in, visible after a delay; its id.
@@ -96,8 +103,8 @@ impl StandardQueue {
         }
         self.last_id += 1;
         let message = Message { body, group, sent_at: now, visible_at: now + delay, receives: 0 };
-        self.by_time.insert((message.visible_at, self.last_id));
         self.messages.insert(self.last_id, message);
+        self.list(self.last_id, None, Some(now + delay));
         Ok(message_id(self.last_id))
     }
 
@@ -107,16 +114,14 @@ impl StandardQueue {
             if self.rng.random_bool(self.settings.out_of_order) { self.rng.random_range(0..DISORDER) } else { 0 };
         let duplicate = self.rng.random_bool(self.settings.duplicates);
         loop {
-            let visible = self.by_time.range(..=(now, u64::MAX)).take(skip + 1).last();
-            let (visible_at, id) = *visible?;
+            let (visible_at, id) = self.next(now, skip)?;
             if self.messages[&id].receives >= self.settings.receives_max {
                 let message = self.remove(id)?;
                 self.dead.push((message.body, message.group));
                 continue;
             }
             let hidden = if duplicate { Duration::ZERO } else { self.settings.visibility };
-            self.by_time.remove(&(visible_at, id));
-            self.by_time.insert((now + hidden, id));
+            self.list(id, Some(visible_at), Some(now + hidden));
             let message = self.messages.get_mut(&id)?;
             message.receives += 1;
             message.visible_at = now + hidden;
@@ -148,9 +153,8 @@ impl StandardQueue {
         if message.visible_at <= now {
             return Err(Refusal::MessageNotInflight);
         }
-        self.by_time.remove(&(message.visible_at, id));
-        message.visible_at = now + time;
-        self.by_time.insert((message.visible_at, id));
+        let before = std::mem::replace(&mut message.visible_at, now + time);
+        self.list(id, Some(before), Some(now + time));
         Ok(())
     }
 
@@ -208,9 +212,32 @@ impl StandardQueue {
     }
 
     fn remove(&mut self, id: u64) -> Option<Message> {
-        let message = self.messages.remove(&id)?;
-        self.by_time.remove(&(message.visible_at, id));
-        Some(message)
+        self.list(id, Some(self.messages.get(&id)?.visible_at), None);
+        self.messages.remove(&id)
+    }
+
+    /// When the next message was visible, and which it is: the oldest of all, or of the group that is treated best.
+    fn next(&self, now: Duration, skip: usize) -> Option<(Duration, u64)> {
+        let visible = |messages: &ByTime| messages.range(..=(now, u64::MAX)).take(skip + 1).last().copied();
+        if !self.settings.fair {
+            return visible(&self.by_time);
+        }
+        let waiting = self.groups.values().filter(|messages| messages.first().is_some_and(|(at, _)| *at <= now));
+        let under_way = |messages: &ByTime| messages.range((now, u64::MAX)..).count();
+        visible(waiting.min_by_key(|messages| (under_way(messages), messages.first().copied()))?)
+    }
+
+    /// Moves a message in the lists from one time to another; none: it was not or will not be there.
+    fn list(&mut self, id: u64, from: Option<Duration>, to: Option<Duration>) {
+        let group = self.groups.entry(self.messages[&id].group.clone()).or_default();
+        if let Some(from) = from {
+            self.by_time.remove(&(from, id));
+            group.remove(&(from, id));
+        }
+        if let Some(to) = to {
+            self.by_time.insert((to, id));
+            group.insert((to, id));
+        }
     }
 }
 

@@ -29,7 +29,7 @@ fn receipts(event: &SqsEvent) -> Vec<String> {
 }
 
 const TAME: Settings =
-    Settings { visibility: Duration::from_secs(30), receives_max: 3, duplicates: 0.0, out_of_order: 0.0 };
+    Settings { visibility: Duration::from_secs(30), receives_max: 3, duplicates: 0.0, out_of_order: 0.0, fair: false };
 
 #[test]
 fn what_is_done_is_deleted_and_what_is_not_comes_again_until_it_is_dead() {

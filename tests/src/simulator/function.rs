@@ -67,6 +67,8 @@ struct State {
     busy: HashMap<u64, Option<Arc<Handle>>>,
     armed: VecDeque<String>,
     last_number: u64,
+    /// Environments up to this number are of an earlier deployment.
+    replaced_up_to: u64,
     counts: Counts,
 }
 
@@ -80,6 +82,7 @@ impl Function {
             busy: HashMap::new(),
             armed: VecDeque::new(),
             last_number: 0,
+            replaced_up_to: 0,
             counts: Counts::default(),
         };
         Self(Arc::new(Inner { name: name.to_owned(), gate, state: Mutex::new(state), log: Log::default() }))
@@ -100,6 +103,15 @@ impl Function {
     /// Changes how it runs.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.state().settings);
+    }
+
+    /// Deploys it anew: invocations from now on get environments that were started with the change. Those under way
+    /// end where they are, and their environments with them.
+    pub fn deploy(&self, change: impl FnOnce(&mut Settings)) {
+        let mut state = self.state();
+        change(&mut state.settings);
+        state.replaced_up_to = state.last_number;
+        state.idle.clear();
     }
 
     /// How it runs now.
@@ -214,6 +226,7 @@ impl Function {
         state.busy.remove(&number);
         if let Some(instance) = instance
             && state.armed.is_empty()
+            && number > state.replaced_up_to
         {
             if state.settings.freezes {
                 instance.handle().freeze();

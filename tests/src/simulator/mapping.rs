@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aws_lambda_events::sqs::SqsMessage;
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use domain::messages::Queue;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -61,6 +61,14 @@ impl Mapping {
         }
     }
 
+    /// Takes one batch, now, and waits until it was served; for a mapping that was not started. The batch.
+    pub async fn run_once(&self) -> SqsEvent {
+        let polling = *self.polling.lock().unwrap();
+        let batch = self.sqs.receive(self.queue, polling.batch_max, polling.window).await;
+        serve(&self.sqs, self.queue, &self.function, &batch).await;
+        batch
+    }
+
     /// Stops polling. Invocations under way end on their own.
     pub fn stop(&self) {
         if let Some(task) = self.running.lock().unwrap().take() {
@@ -82,12 +90,17 @@ async fn poll(sqs: &Sqs, queue: Queue, function: &Function, polling: Polling) {
         let batch = sqs.receive(queue, polling.batch_max, polling.window).await;
         let (sqs, function) = (sqs.clone(), function.clone());
         tokio::spawn(async move {
-            let event = serde_json::to_value(&batch).expect("an event is JSON");
-            let outcome = function.invoke(event).await;
-            sqs.delete(queue, done(&batch.records, &outcome));
+            serve(&sqs, queue, &function, &batch).await;
             drop(permit);
         });
     }
+}
+
+/// Invokes a function with a batch, and deletes what it reports as done.
+async fn serve(sqs: &Sqs, queue: Queue, function: &Function, batch: &SqsEvent) {
+    let event = serde_json::to_value(batch).expect("an event is JSON");
+    let outcome = function.invoke(event).await;
+    sqs.delete(queue, done(&batch.records, &outcome));
 }
 
 /// Receipts of the messages that are deleted.

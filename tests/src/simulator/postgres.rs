@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
 
@@ -49,6 +50,27 @@ impl OwnPostgres {
         let mut config = Config::new();
         config.host("127.0.0.1").port(self.port).user("postgres").dbname("postgres");
         config
+    }
+
+    /// From now on everybody but the superuser proves with a password who they are; who is connected stays so.
+    pub async fn ask_for_passwords(&self) {
+        let (client, connection) = self.config().connect(NoTls).await.expect("it answers");
+        tokio::spawn(connection);
+        let file: String =
+            client.query_one("select current_setting('hba_file')", &[]).await.expect("the file of its rules").get(0);
+        let rules = "('host all postgres 127.0.0.1/32 trust'), ('host all all 127.0.0.1/32 scram-sha-256')";
+        client.batch_execute(&format!("copy (values {rules}) to '{file}'")).await.expect("the rules are written");
+        client.batch_execute("select pg_reload_conf()").await.expect("they are read");
+        let mut nobody = self.config();
+        nobody.user("nobody").password("a-guess");
+        for _ in 0..500 {
+            let refused = nobody.connect(NoTls).await.err().and_then(|error| error.code().cloned());
+            if refused == Some(SqlState::INVALID_PASSWORD) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the server asks for no password");
     }
 
     /// Stops it and waits until it has ended.

@@ -44,6 +44,8 @@ pub struct Setup {
     pub duplicates: f64,
     /// Part of the receives out of order.
     pub out_of_order: f64,
+    /// Whether queues keep a noisy message group from holding up others, as SQS does.
+    pub fair: bool,
     /// Whether environments are stopped between invocations.
     pub freezes: bool,
     /// Whether PgBouncer stands behind the fault proxy.
@@ -60,6 +62,7 @@ impl Default for Setup {
             scale: 60.0,
             duplicates: 0.01,
             out_of_order: 0.2,
+            fair: false,
             freezes: true,
             pooler: false,
             server: None,
@@ -108,8 +111,8 @@ impl World {
         let figures = Figures::read();
         let queue = |queue| {
             let QueueSettings { visibility, receives_max, .. } = figures.queue(queue).settings();
-            let Setup { duplicates, out_of_order, .. } = setup;
-            (queue, QueueSettings { visibility, receives_max, duplicates, out_of_order })
+            let Setup { duplicates, out_of_order, fair, .. } = setup;
+            (queue, QueueSettings { visibility, receives_max, duplicates, out_of_order, fair })
         };
         let settings: HashMap<Queue, QueueSettings> = Queue::ALL.into_iter().map(queue).collect();
         let sqs = Sqs::start(&settings, setup.scale, seed).await;

@@ -82,8 +82,11 @@ async fn send(state: &State, message: &LoginCodeMessage) -> Result<Outcome> {
 }
 
 async fn deliver(state: &State, claimed: &Claimed) -> Result<Outcome> {
-    let code = state.keys.code(&claimed.key_id, claimed.asking_id);
-    let code = code.ok_or_else(|| Error::fault("a login code was derived with a key that is gone"))?;
+    let Some(code) = state.keys.code(&claimed.key_id, claimed.asking_id) else {
+        // In a rotation the login may have a new key a moment before this environment is replaced.
+        release(&*state.database.client().await?, claimed).await?;
+        return Err(Error::busy("a login code was derived with a key that is not known here"));
+    };
     let text = code_text(claimed.language, &code, &claimed.store);
     fail::fail_point!("login_code.before_send");
     if let Err(Unsent { error, may_have_left }) = state.sender.send(&claimed.phone, &text).await {

@@ -1,4 +1,5 @@
-//! Intake: alone against bare commits, beside a worker, beside buyers who poll, and what its foreign keys cost.
+//! Intake: alone against bare commits, beside a worker, beside buyers who poll, beside logins that fail, and what its
+//! foreign keys cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,6 +12,7 @@ use uuid::Uuid;
 use crate::baselines::prepared;
 use crate::crowd::{Crowd, Seen};
 use crate::load::{poll, reserve_at_half_pace, watch_locks};
+use crate::logins;
 use crate::rate::{Rate, for_some_time, settle};
 use crate::run::Run;
 use crate::settings::{BATCH, CONNECTIONS, NUMBERS, PACE, PATIENCE};
@@ -44,6 +46,8 @@ impl Intake {
         let (beside_worker, waits) = beside_worker(run, &shop, &waiting, pace).await;
         run.step("intake beside polling");
         let (beside_polls, polls) = beside_polls(run, &shop, &alone, pace).await;
+        run.step("intake beside logins that fail");
+        let (beside_logins, refusals) = beside_logins(run, &shop, pace).await;
         shop.database.finish_under_way().await;
         run.step("intake with and without foreign keys");
         let with = with_foreign_keys(run, true).await;
@@ -54,6 +58,7 @@ impl Intake {
         run.add("intake_under_reserve", beside_worker.p50_ms() / paced.p50_ms());
         run.add("intake_waits_for_locks", waits);
         run.add("intake_under_polling", beside_polls.p50_ms() / paced.p50_ms());
+        run.add("intake_login_failing", beside_logins.p50_ms() / paced.p50_ms());
         run.add("intake_fk_cost", with.per_second() / without.per_second());
         run.add("intake_orders_per_s", alone.per_second());
         run.add("commits_per_s", ceiling.per_second());
@@ -62,6 +67,8 @@ impl Intake {
         run.add("intake_under_reserve_p50_ms", beside_worker.p50_ms());
         run.add("intake_under_polling_p50_ms", beside_polls.p50_ms());
         run.add("polls_per_s", polls);
+        run.add("intake_login_failing_p50_ms", beside_logins.p50_ms());
+        run.add("codes_refused_per_s", refusals);
     }
 
     /// Intake with nothing beside it, and how many transactions were committed for it.
@@ -158,6 +165,17 @@ async fn beside_polls(run: &mut Run, shop: &Shop, before: &Seen, pace: f64) -> (
     let seen = crowd.place(Some(pace), &stop).await;
     stop.store(true, Relaxed);
     (seen, polling.await.unwrap())
+}
+
+/// Intake while people ask for codes that no provider takes, and how many of them a second were refused.
+async fn beside_logins(run: &mut Run, shop: &Shop, pace: f64) -> (Seen, f64) {
+    let crowd = Crowd::gather(shop, run.volumes.intake_orders, &mut run.rng).await;
+    settle(&shop.database).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let failing = logins::fail(shop, Arc::clone(&stop));
+    let seen = crowd.place(Some(pace), &stop).await;
+    stop.store(true, Relaxed);
+    (seen, failing.await.unwrap())
 }
 
 /// Intake on a database whose orders have the foreign key to products, or no foreign key at all.

@@ -38,6 +38,10 @@ pub(crate) enum Group {
     Repair,
     /// What gateways tell us.
     Payments,
+    /// A store beside another.
+    Tenants,
+    /// What staff take away.
+    Files,
     /// The bootstraps.
     Functions,
 }
@@ -56,10 +60,12 @@ const fn key(group: Group, name: &'static str, unit: &'static str, floor: Floor)
 }
 
 use Floor::{AtLeast, AtMost, Between, Reported};
-use Group::{Functions, Intake, Payments, Repair, Reserve, Sizes};
+use Group::{Files, Functions, Intake, Payments, Repair, Reserve, Sizes, Tenants};
 
 /// Memory of a function, in bytes.
 const RSS_MAX: f64 = 20e6;
+/// The most that the writer of exports may ever hold, in bytes: some parts and pages, and nothing that grows with rows.
+const EXPORT_RSS_MAX: f64 = 128e6;
 
 /// Every key, in the order of the table: those of the functions last.
 pub(crate) fn keys() -> Vec<Key> {
@@ -108,6 +114,7 @@ const KEYS: &[Key] = &[
     key(Intake, "intake_under_reserve", "ratio", AtMost(1.5)),
     key(Intake, "intake_waits_for_locks", "samples", AtMost(0.0)),
     key(Intake, "intake_under_polling", "ratio", AtMost(2.0)),
+    key(Intake, "intake_login_failing", "ratio", AtMost(1.2)),
     key(Intake, "intake_fk_cost", "ratio", Reported),
     key(Intake, "intake_orders_per_s", "orders/s", Reported),
     key(Intake, "commits_per_s", "commits/s", Reported),
@@ -116,6 +123,8 @@ const KEYS: &[Key] = &[
     key(Intake, "intake_under_reserve_p50_ms", "ms", Reported),
     key(Intake, "intake_under_polling_p50_ms", "ms", Reported),
     key(Intake, "polls_per_s", "polls/s", AtLeast(1_900.0)),
+    key(Intake, "intake_login_failing_p50_ms", "ms", Reported),
+    key(Intake, "codes_refused_per_s", "codes/s", AtLeast(100.0)),
     key(Sizes, "cost_10m_vs_1m.exact", "ratio", AtMost(1.3)),
     key(Sizes, "cost_10m_vs_1m.quick", "ratio", AtMost(1.3)),
     key(Sizes, "us_per_number.exact.1m", "us", Reported),
@@ -135,4 +144,9 @@ const KEYS: &[Key] = &[
     key(Payments, "webhook_vs_commit", "ratio", AtMost(3.0)),
     key(Payments, "webhook_p50_ms", "ms", Reported),
     key(Payments, "webhook_commit_p50_ms", "ms", Reported),
+    key(Tenants, "tenant_flood", "ratio", AtMost(3.0)),
+    key(Tenants, "tenant_flood_p50_ms", "ms", Reported),
+    key(Tenants, "tenant_alone_p50_ms", "ms", Reported),
+    key(Files, "export_memory.csv", "bytes", AtMost(EXPORT_RSS_MAX)),
+    key(Files, "export_memory.xlsx", "bytes", AtMost(EXPORT_RSS_MAX)),
 ];

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{Floor, Key};
 use crate::run::Samples;
-use crate::settings::{BATCH, CONNECTIONS, NUMBERS_PER_ORDER, ORDERS_PER_BUYER};
+use crate::settings::{
+    BATCH, CODE_BATCH, CODE_BATCHES_PER_S, CODES_ASKED_PER_S, CONNECTIONS, FLOOD, NUMBERS_PER_ORDER, ORDERS_PER_BUYER,
+};
 
 /// Writes `report.json` into a folder.
 pub(crate) fn write(folder: &Path, keys: &[Key], samples: &Samples, machine: &Value) {
@@ -33,6 +35,11 @@ fn load() -> Value {
         "buyers": format!("{ORDERS_PER_BUYER} orders each"),
         "reserving": format!("batches of {BATCH}, from the event's JSON to its response"),
         "intake": format!("{CONNECTIONS} environments with a connection each; a queue that only records"),
+        "logins": format!(
+            "beside intake {CODES_ASKED_PER_S} codes are asked for a second, and {} sends refused by the provider",
+            CODE_BATCH * CODE_BATCHES_PER_S as usize
+        ),
+        "flood": format!("{FLOOD} orders for each of a quiet store, one worker, the batching window that is deployed"),
         "ceiling": "one insert from unnest in one transaction; binary COPY, which poolers do not let through, is reported beside it",
     })
 }

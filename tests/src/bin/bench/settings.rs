@@ -31,6 +31,16 @@ pub(crate) const POLLS_PER_S: u32 = 2_000;
 pub(crate) const LOCKS_SEEN_EVERY: Duration = Duration::from_millis(5);
 /// Reads of each kind.
 pub(crate) const READS: usize = 200;
+/// Login codes that people ask for beside intake, 6,000 a minute: an attack that has come past the throttle.
+pub(crate) const CODES_ASKED_PER_S: u32 = 100;
+/// Batches of codes that the provider refuses: what two workers can try while it takes a tenth of a second to refuse.
+pub(crate) const CODE_BATCHES_PER_S: u32 = 20;
+/// Codes in such a batch.
+pub(crate) const CODE_BATCH: usize = 10;
+/// Orders of a store that floods the queue for each one of a quiet store.
+pub(crate) const FLOOD: usize = 50;
+/// How often the quiet store has an order: with the flood it is about what one worker can serve.
+pub(crate) const QUIET_EVERY: Duration = Duration::from_micros(2_500);
 /// Webhooks in a round.
 pub(crate) const WEBHOOKS: usize = 300;
 /// Starts of each function in a round.
@@ -55,6 +65,8 @@ pub(crate) struct Volumes {
     pub(crate) sizes_orders: usize,
     /// Orders that are relayed, audited and expired.
     pub(crate) repair_orders: usize,
+    /// Orders of a quiet store, alone and beside the flood.
+    pub(crate) quiet_orders: usize,
 }
 
 impl Volumes {
@@ -67,6 +79,7 @@ impl Volumes {
         waiting_orders: 30_000,
         sizes_orders: 8_000,
         repair_orders: 20_000,
+        quiet_orders: 400,
     };
     /// Enough to see that everything can be measured.
     pub(crate) const SMOKE: Self = Self {
@@ -77,5 +90,6 @@ impl Volumes {
         waiting_orders: 8_000,
         sizes_orders: 2_000,
         repair_orders: 4_000,
+        quiet_orders: 100,
     };
 }

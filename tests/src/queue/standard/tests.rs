@@ -4,7 +4,7 @@ use super::{Refusal, Settings, StandardQueue};
 use crate::randomness;
 
 const TAME: Settings =
-    Settings { visibility: Duration::from_secs(30), receives_max: 3, duplicates: 0.0, out_of_order: 0.0 };
+    Settings { visibility: Duration::from_secs(30), receives_max: 3, duplicates: 0.0, out_of_order: 0.0, fair: false };
 
 fn queue(settings: Settings, messages: usize) -> StandardQueue {
     let mut queue = StandardQueue::new("reserve-numbers", settings, randomness::stream(7, 0));
@@ -105,4 +105,18 @@ fn some_messages_come_twice_at_once_some_survive_their_deletion_and_the_order_is
     assert!(!bodies.is_sorted());
     received.iter().for_each(|record| queue.delete(receipt(record)));
     assert!((10..250).contains(&queue.len()), "{} survive", queue.len());
+}
+
+/// Amazon SQS Developer Guide, "Amazon SQS fair queues": a group of which many messages are in flight is a noisy
+/// neighbour, and those of others are delivered first. Nobody's messages are held back when nobody else has any.
+#[test]
+fn a_noisy_group_lets_others_go_first() {
+    let mut queue = queue(Settings { fair: true, ..TAME }, 10);
+    let quiet = |queue: &mut StandardQueue, now| queue.send(at(now), "quiet".into(), "other".into(), at(0)).unwrap();
+    let next = |queue: &mut StandardQueue, now| queue.receive(at(now)).unwrap().body.unwrap();
+    quiet(&mut queue, 1);
+    assert_eq!([1, 1, 1].map(|now| next(&mut queue, now)), ["0", "quiet", "1"]);
+    quiet(&mut queue, 2);
+    assert_eq!([2, 2].map(|now| next(&mut queue, now)), ["quiet", "2"]);
+    assert_eq!([31, 31].map(|now| next(&mut queue, now)), ["3", "quiet"], "what is visible again counts no longer");
 }

@@ -3,10 +3,11 @@
 use store::catalog::Product;
 
 use super::World;
+use crate::gateway::{Account, Dialect};
 use crate::seed::{self, ProductBuilder};
 use crate::server::{Reply, Request, Server};
 use crate::simulator::gateway::{Gateway, HttpRequest};
-use crate::till::{Policy, open_accounts, slug_of};
+use crate::till::{Policy, STRIPE_KEY, open_accounts, slug_of};
 
 /// Takes a gateway's events and passes them to the API.
 pub(super) async fn webhooks(api: Gateway) -> Server {
@@ -41,5 +42,13 @@ impl World {
         let base = format!("http://{}", self.webhooks.address());
         open_accounts(&client, tenant_id, &format!("-{slug}"), &self.bank, &base, &slug).await;
         product
+    }
+
+    /// From now on the gateway signs new events of a store's cards with another secret.
+    pub fn sign_events_with(&self, product: &Product, secret: &str) {
+        let (dialect, slug) = (Dialect::Stripe, &product.store);
+        let webhook_url = format!("http://{}/v1/webhooks/{}/{slug}", self.webhooks.address(), dialect.name());
+        let key = format!("{STRIPE_KEY}-{slug}");
+        self.bank.add_account(Account { dialect, key, webhook_url, webhook_secret: secret.to_owned() });
     }
 }
