@@ -39,7 +39,8 @@ pub(crate) async fn buyer(client: &mut Client, args: EraseBuyerArgs, confirm: Co
 pub(crate) async fn staff(client: &mut Client, args: EraseStaffArgs, confirm: Confirm) -> Result<Output, Failure> {
     let EraseStaffArgs { store: slug, email } = args;
     let store = require_store(client, &slug).await?;
-    confirm.ask(&format!("This makes store {slug} forget an address for good; what they did stays in the audit log."))?;
+    confirm
+        .ask(&format!("This makes store {slug} forget an address for good; what they did stays in the audit log."))?;
     match erase_staff(client, store.id, &email).await? {
         ErasedStaff::StillStaff => Err(Failure::refused(format!("they are staff of {slug}: remove them first"))),
         ErasedStaff::Done(ids) => {

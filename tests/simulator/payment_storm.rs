@@ -31,21 +31,11 @@ struct Form {
     drain: Duration,
 }
 
-const SHORT: Form = Form {
-    orders: 100,
-    orders_per_s: 20.0,
-    buyers_at_once: 100,
-    numbers: 600,
-    drain: Duration::from_secs(120),
-};
+const SHORT: Form =
+    Form { orders: 100, orders_per_s: 20.0, buyers_at_once: 100, numbers: 600, drain: Duration::from_secs(120) };
 const MIDDLE: Form = Form { orders: 200, numbers: 1_200, drain: Duration::from_secs(240), ..SHORT };
-const LONG: Form = Form {
-    orders: 2_000,
-    orders_per_s: 50.0,
-    buyers_at_once: 160,
-    numbers: 12_000,
-    drain: Duration::from_secs(900),
-};
+const LONG: Form =
+    Form { orders: 2_000, orders_per_s: 50.0, buyers_at_once: 160, numbers: 12_000, drain: Duration::from_secs(900) };
 
 /// Where functions may be killed, and how often relative to each other.
 const FAILPOINTS: [Failpoint; 20] = [

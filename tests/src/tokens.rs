@@ -52,7 +52,8 @@ fn badly_signed(claims: &Value) -> Vec<(String, String)> {
         let token = format!("{}.{signature}", unsigned(algorithm, claims));
         all.push((format!("{algorithm}, signature {signature:?}"), token));
     }
-    let everybody = [("no key", ""), ("the set", JWKS), ("a coordinate", x), ("the other one", y), ("a name", "tirada")];
+    let everybody =
+        [("no key", ""), ("the set", JWKS), ("a coordinate", x), ("the other one", y), ("a name", "tirada")];
     for (name, key) in everybody {
         let text = unsigned("HS256", claims);
         let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("a key of any length");

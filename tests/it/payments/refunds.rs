@@ -323,11 +323,11 @@ async fn a_worker_that_stood_still_asks_for_no_refund_that_has_failed_meanwhile(
         let (_, order, attempt) = paid(&till, method).await;
         let read_before = refund(&till, order, Some(&[1])).await.unwrap();
         let mut client = till.database.app_client().await;
-        record_refund(&mut client, order, read_before.id, RefundAnswer::Refused("no")).await.unwrap();
-        let attempt = find_attempt(&client, attempt).await.unwrap().unwrap();
+        record_refund(&mut client, till.tenant_id(), order, read_before.id, RefundAnswer::Refused("no")).await.unwrap();
+        let attempt = find_attempt(&client, till.tenant_id(), attempt).await.unwrap().unwrap();
         till.cashier.refund(&read_before, &attempt).await.unwrap();
         assert_eq!(till.kept(order), 1_250, "{method}: staff may be about to try again");
-        retry_refund(&mut client, order, read_before.id).await.unwrap();
+        retry_refund(&mut client, till.tenant_id(), order, read_before.id).await.unwrap();
         till.rest().await;
         assert_eq!((till.kept(order), taken(&till.database, &till.product).await), (1_000, 4), "{method}");
         till.finish().await;

@@ -228,7 +228,7 @@ async fn a_second_answer_to_a_refund_is_about_a_second_refund() {
         let listed = vec![made("1", None, RefundState::Succeeded)];
         hear(&till, attempt, &Observed { refunds: listed, refunded_minor: 250, ..captured(attempt, &id, 1_250) }).await;
         let ours = made("2", Some(asked.id), state);
-        record_refund(&mut client, order, asked.id, RefundAnswer::Observed(&ours)).await.unwrap();
+        record_refund(&mut client, till.tenant_id(), order, asked.id, RefundAnswer::Observed(&ours)).await.unwrap();
         let succeeded = "select sum(amount_minor)::int8 from refunds where state = 'succeeded'";
         assert_eq!(count(&till.database, succeeded).await, back, "{state:?}");
         assert_eq!(taken(&till.database, &till.product).await, 5 - back / 250, "{state:?}");
@@ -239,7 +239,7 @@ async fn a_second_answer_to_a_refund_is_about_a_second_refund() {
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_that_a_lost_dispute_will_give_up_stand_for_no_refund_as_well() {
     let till = Till::open(Policy::default()).await;
-    let (_, order, attempt) = paid(&till, "card").await;
+    let (_, _, attempt) = paid(&till, "card").await;
     let id = payment_id(&till, attempt).await;
     let lost = ObservedDispute { gateway_dispute_id: "dp_1".into(), amount_minor: 500, state: DisputeState::Lost };
     let back = ObservedRefund {
@@ -255,7 +255,7 @@ async fn numbers_that_a_lost_dispute_will_give_up_stand_for_no_refund_as_well() 
     hear(&till, attempt, &Observed { refunds: vec![back], refunded_minor: 500, ..disputed }).await;
     assert_eq!(taken(&till.database, &till.product).await, 5);
     change(&till.database, "update products set reserving = 'on'", 1).await;
-    record(&mut till.database.app_client().await, attempt, Answer::Nothing).await.unwrap();
+    record(&mut till.database.app_client().await, till.tenant_id(), attempt, Answer::Nothing).await.unwrap();
     assert_eq!(taken(&till.database, &till.product).await, 1, "250 of 1,250 are left");
     till.database.finish_under_way().await;
 }

@@ -32,21 +32,21 @@ pub async fn book(client: &mut Client, act: &NewAct) -> Result<()> {
         Started::New(attempt) | Started::Known(attempt) => {
             if attempt.state != AttemptState::Captured {
                 let booked = Observed::booked_by_staff(attempt.id, attempt.amount_minor, &attempt.currency);
-                record(client, attempt.id, Answer::Observed(&booked)).await?;
+                record(client, act.tenant_id, attempt.id, Answer::Observed(&booked)).await?;
             }
             Ok(())
         }
         Started::Close(open) => {
-            look_soon(client, open.id).await?;
+            look_soon(client, act.tenant_id, open.id).await?;
             Err(Reason::PaymentInFlight.into())
         }
     }
 }
 
 /// The reconciler owes the order to the settling worker, which closes what was given up.
-async fn look_soon(client: &Client, attempt_id: Uuid) -> Result<()> {
+async fn look_soon(client: &Client, tenant_id: Uuid, attempt_id: Uuid) -> Result<()> {
     let sql = "update payment_attempts set look_at = least(look_at, now())
-        where id = $1 and state in ('created', 'open', 'processing', 'authorised')";
-    client.execute_typed(sql, &[(&attempt_id, UUID)]).await.map_err(from_postgres)?;
+        where id = $1 and tenant_id = $2 and state in ('created', 'open', 'processing', 'authorised')";
+    client.execute_typed(sql, &[(&attempt_id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     Ok(())
 }
