@@ -22,7 +22,8 @@ fn names() -> BTreeSet<String> {
             }
             // Other attributes may stand between.
             let function = lines.by_ref().find(|line| line.starts_with("fn ") || line.starts_with("async fn "));
-            let name = function.and_then(|line| line.trim_start_matches("async ").strip_prefix("fn ")?.split('(').next());
+            let name =
+                function.and_then(|line| line.trim_start_matches("async ").strip_prefix("fn ")?.split('(').next());
             found.extend(name.map(str::to_owned));
         }
     }
