@@ -26,9 +26,10 @@ DOCUMENT = ROOT / "openapi.json"
 # With tokens in it.
 CONFIGURATION = HOME / "contract.toml"
 STORE = "contract"
+PHASES = ("examples", "coverage", "fuzzing")
 SEED = 5
 # Of each operation, beside the edges of what its schema allows.
-EXAMPLES = 20
+EXAMPLES = 10
 # Less than their tokens are good for.
 TIME_MAX_S = 540
 PATIENCE_S = 30
@@ -48,8 +49,9 @@ def check() -> int:
     postgres.write_private(CONFIGURATION, configuration())
     command = [str(tools.binary("schemathesis", "schemathesis"))]
     command += ["--config-file", str(CONFIGURATION), "--no-color", "run", str(DOCUMENT)]
-    command += ["--url", api_url(), "--workers", "2", "--request-timeout", "30"]
-    command += ["--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)]
+    # One worker: on Python 3.11 two of them disturb each other in the interpreter's own parser.
+    command += ["--url", api_url(), "--workers", "1", "--request-timeout", "30"]
+    command += ["--phases", ",".join(PHASES), "--max-examples", str(EXAMPLES)]
     command += ["--checks", "not_a_server_error,status_code_conformance"]
     command += ["--seed", str(SEED), "--generation-database", "none", "--output-sanitize", "true"]
     options = {"cwd": HOME, "env": cloud.environment(), "timeout": TIME_MAX_S}
@@ -83,6 +85,9 @@ def configuration() -> str:
     lines = ["[warnings]", 'fail-on = ["missing_auth"]']
     # Methods without a route are API Gateway's to refuse.
     lines += ["[phases.coverage]", "unexpected-methods = []"]
+    # Ids out of answers would end its own sessions and remove itself from the store.
+    for phase in PHASES:
+        lines += [f"[phases.{phase}.extra-data-sources]", "responses = false"]
     for scheme, token in bearers.items():
         lines += [f"[auth.openapi.{scheme}]", f"bearer = {json.dumps(token)}"]
     for name, values in words.items():
