@@ -20,9 +20,10 @@ import urllib.request
 import uuid
 
 from . import cloud, emulator, postgres, processes, tools
-from .settings import CI, HOME, PHONES, ROOT, SEEDED, TARGET, Failure, api_url, say
+from .settings import CI, HERE, HOME, PHONES, ROOT, SEEDED, TARGET, Failure, api_url, say
 
 DOCUMENT = ROOT / "openapi.json"
+HOOKS = HERE / "contract_hooks.py"
 # With tokens in it.
 CONFIGURATION = HOME / "contract.toml"
 STORE = "contract"
@@ -82,7 +83,7 @@ def configuration() -> str:
         "staff": owner["access_token"],
         "staff-refresh": viewer["refresh_token"],
     }
-    lines = ["[warnings]", 'fail-on = ["missing_auth"]']
+    lines = [f"hooks = {json.dumps(str(HOOKS))}", "[warnings]", 'fail-on = ["missing_auth"]']
     # Methods without a route are API Gateway's to refuse.
     lines += ["[phases.coverage]", "unexpected-methods = []"]
     # Ids out of answers would end its own sessions and remove itself from the store.
