@@ -130,7 +130,8 @@ def open_store() -> None:
         f" values ('{uuid.uuid4()}', '{STORE}', 'Contract') on conflict (slug) do nothing"
     )
     psql = [str(postgres.find_programs() / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1"]
-    processes.run([*psql, "-d", database, "-c", statement], "a store for Schemathesis")
+    command = [*psql, "-d", database, "-c", statement]
+    processes.run(command, "a store for Schemathesis", env=postgres.plain_environment())
 
 
 def sign_in(role: str) -> dict:

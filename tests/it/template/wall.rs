@@ -142,6 +142,6 @@ fn only_what_is_public_is_kept_and_no_error_is() {
     assert!(public > kept.len(), "{kept:?}");
     let errors = distribution.get("/DistributionConfig/CustomErrorResponses").as_array().unwrap();
     let codes: Vec<u64> = errors.iter().map(|error| error["ErrorCode"].as_u64().unwrap()).collect();
-    assert_eq!(codes, [400, 403, 404, 405, 414, 500, 501, 502, 503, 504], "all that CloudFront would keep");
+    assert_eq!(codes, [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504], "all that CloudFront would keep");
     assert!(errors.iter().all(|error| error["ErrorCachingMinTTL"] == 0), "{errors:?}");
 }
