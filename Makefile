@@ -2,12 +2,13 @@
 
 LOCAL   := python3 -m local
 DEPLOY  := .local/venv-deploy/bin
+CHECKOV := .local/venv-checkov/bin/checkov
 # The demonstration's size: make demo BUYERS=5000 NUMBERS=100000
 OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(option) | tr A-Z a-z)=$($(option))))
 
 export SAM_CLI_TELEMETRY = 0
 
-.PHONY: help demo up down status test test-all storm bench lint package
+.PHONY: help demo up down status test test-all storm bench lint audit sbom package
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -38,15 +39,23 @@ storm: ## thousands of orders under faults of every kind, then the audit (SEEDS=
 bench: ## the benchmarks against their floors; report and charts in target/bench (ROUNDS=, ONLY=)
 	@$(LOCAL) bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY))
 
-lint: ## formatting, clippy, templates, Python
-	@$(LOCAL) tools deploy
+lint: ## formatting, clippy, templates, dependencies, Python
+	@$(LOCAL) tools deploy checkov
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p tests --test simulator --test cloud --test oracles --locked -- -D warnings
 	$(DEPLOY)/cfn-lint template.yaml $(wildcard infra/*.yaml)
 	AWS_DEFAULT_REGION=us-east-1 $(DEPLOY)/sam validate --lint
+	$(CHECKOV) --framework cloudformation --skip-download --quiet --compact -f template.yaml $(wildcard infra/*.yaml)
+	@$(LOCAL) deny
 	$(DEPLOY)/ruff check --config local/ruff.toml local tests
 	$(DEPLOY)/ruff format --config local/ruff.toml --check local tests
+
+audit: ## whether anything is known against our dependencies; needs the internet
+	@$(LOCAL) audit
+
+sbom: ## a list of what is delivered, CycloneDX, in target/sbom.cdx.json
+	@$(LOCAL) sbom
 
 package: ## build the functions for AWS (arm64) into target/lambda, ready for `sam deploy`
 	@$(LOCAL) package

@@ -9,6 +9,7 @@ from . import (
     bench,
     checks,
     cloud,
+    contract,
     deploy,
     doctor,
     oracles,
@@ -16,6 +17,7 @@ from . import (
     pgbouncer,
     postgres,
     simulator,
+    supply,
     tools,
 )
 from .settings import Failure, say
@@ -26,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("doctor", help="say what this machine lacks")
     some = commands.add_parser("tools", help="install the pinned tools into .local/")
-    some.add_argument("names", nargs="*", choices=["cloud", "deploy", "oracles", "package", []])
+    some.add_argument("names", nargs="*", choices=[*tools.all_names(), []])
     commands.add_parser("up", help="start, build, deploy and seed; again: deploy what changed")
     commands.add_parser("down", help="stop everything and remove its data")
     commands.add_parser("status", help="what runs, and where")
@@ -49,6 +51,10 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("bench", help="the benchmarks: bench --help", add_help=False)
     commands.add_parser("package", help="build the functions for AWS")
     commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
+    commands.add_parser("contract", help="Schemathesis against the local cloud")
+    commands.add_parser("deny", help="what our dependencies may be, as far as it needs no network")
+    commands.add_parser("audit", help="the same, and whether anything is known against them")
+    commands.add_parser("sbom", help="write a list of what is delivered")
     return top
 
 
@@ -96,6 +102,12 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         package.package()
     elif command == "slow":
         return checks.slow()
+    elif command == "contract":
+        return contract.check()
+    elif command in ("deny", "audit"):
+        return supply.check(advisories=command == "audit")
+    elif command == "sbom":
+        supply.sbom()
     return 0
 
 

@@ -2,7 +2,8 @@
 
 `cloud` holds the emulator and Postgres, `deploy` the SAM CLI and the linters (they pin other
 versions of the same libraries). Made only when they are asked for: `oracles`, the gateways' own
-libraries and localstripe, and `package`, the cross compiler for AWS, which is large.
+libraries and localstripe; `package`, the cross compiler for AWS, which is large; `checkov`, which
+looks at the templates; `supply`, for our dependencies; `schemathesis`, for the API.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from .processes import run
 from .settings import HERE, HOME, say
 
 EVERYDAY = ("cloud", "deploy")
+
+
+def all_names() -> list[str]:
+    files = HERE.glob("requirements-*.txt")
+    return sorted(path.stem.removeprefix("requirements-") for path in files)
 
 
 def directory(name: str) -> Path:

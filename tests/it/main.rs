@@ -19,6 +19,7 @@ mod outbox;
 mod payments;
 mod pool;
 mod roles;
+mod security;
 mod staff;
 mod template;
 mod tenants;

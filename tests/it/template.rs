@@ -6,6 +6,7 @@ mod permissions;
 mod queues;
 mod routes;
 mod start;
+mod wall;
 
 use std::collections::BTreeSet;
 

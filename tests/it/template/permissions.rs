@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use tests::files;
 use tests::template::{Template, objects};
 
 use super::application;
@@ -33,8 +34,9 @@ fn statements(template: &Template) -> Vec<(String, Value)> {
 
 #[test]
 fn no_wildcards_beyond_what_aws_demands() {
-    for path in ["template.yaml", "infra/network.yaml", "infra/database.yaml", "infra/images.yaml"] {
-        let template = Template::read(path);
+    let infra = files::below("infra", "yaml").into_iter().map(|path| path.to_str().unwrap().to_owned());
+    for path in infra.chain(["template.yaml".to_owned()]) {
+        let template = Template::read(&path);
         for (id, statement) in statements(&template) {
             // The policy of an endpoint gives nothing to anybody: it only narrows what may pass, here to our own account.
             if id == "S3Endpoint" && !statement["Condition"]["StringEquals"]["aws:ResourceAccount"].is_null() {
