@@ -52,7 +52,8 @@ async fn an_address_and_a_client_get_so_many_links() {
     assert_eq!(refused.len(), 2, "five are in the pot");
     for answer in refused {
         assert_eq!(answer.refusal(), is(429, "too-many-requests"));
-        assert!(answer.retry_after().is_some_and(|wait| (1..=600).contains(&wait)));
+        // They run at once: the pot may have been used at a moment that is later than this one's.
+        assert!(answer.retry_after().is_some_and(|wait| (1..=601).contains(&wait)));
     }
     assert_eq!(office.mailbox.mails().len(), 5);
     // Another address's pot is its own, the client's is shared; a forwarding header changes nothing.
