@@ -11,6 +11,7 @@ const STORE: &str = "shared/store/src";
 const WITHOUT_TENANT: &[(&str, usize, &str)] = &[
     ("audit.rs", 4, "goes through all products"),
     ("catalog.rs", 1, "a product by its id, which is public"),
+    ("erasing/traces.rs", 1, "a part of statements about orders of a store"),
     ("exports/rows.rs", 1, "where a page of all orders ends; what is read of it names the tenant"),
     ("exports/work.rs", 1, "hands over what is due, of all stores"),
     ("findings.rs", 1, "of all products, for operators"),
