@@ -1,7 +1,9 @@
-//! An order with everything that is known about its money, under the order's lock; and its way back into the rows.
+//! An order with everything that is known about its money, under the order's lock.
 //!
 //! All changes are made in memory and written at the end, so that the lock order is kept: whatever moves numbers comes
 //! before the rows of attempts, refunds and disputes.
+
+mod write;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,10 +18,8 @@ use uuid::Uuid;
 use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::refunds::{self, Refund, refund_from};
 use crate::errors::from_postgres;
-use crate::notices::{owe_refund, owing};
-use crate::numbers::expect;
 use crate::rows::{column, one_word};
-use crate::types::{INT2, INT4, INT4S, INT8, TEXT, TEXTS, TIMESTAMPTZ, UUID};
+use crate::types::UUID;
 
 /// A locked order and its money.
 pub(super) struct Money {
@@ -250,126 +250,6 @@ impl Money {
             self.add_refund(refund);
         }
     }
-
-    /// Writes what has changed; the order first, as it is locked first.
-    pub(super) async fn write(&self, tx: &Transaction<'_>) -> Result<()> {
-        self.write_order(tx).await?;
-        for attempt in self.attempts.iter().filter(|attempt| self.changed_attempts.contains(&attempt.id)) {
-            write_attempt(tx, attempt).await?;
-        }
-        for refund in &self.refunds {
-            if self.new_refunds.contains(&refund.id) {
-                refunds::insert(tx, refund).await?;
-            } else if self.changed_refunds.contains(&refund.id) {
-                refunds::update(tx, refund).await?;
-            }
-        }
-        for dispute in &self.disputes {
-            write_dispute(tx, dispute, self.order.tenant_id, self.order.id).await?;
-        }
-        let written = |id: &Uuid| self.new_refunds.contains(id) || self.changed_refunds.contains(id);
-        if self.refunds.iter().any(|refund| refund.state.is_accepted() && written(&refund.id)) {
-            owe_refund(tx, self.order.tenant_id, self.order.id, self.order.buyer_id).await?;
-        }
-        Ok(())
-    }
-
-    async fn write_order(&self, tx: &Transaction<'_>) -> Result<()> {
-        let order = &self.order;
-        if order.numbers_changed {
-            let sql = "update orders set numbers = $2, substitutes = nullif($3, '{}'), given_up = nullif($4, '{}')
-                where id = $1 and tenant_id = $5";
-            let params: [(&(dyn ToSql + Sync), _); 5] = [
-                (&order.id, UUID),
-                (&order.numbers, INT4S),
-                (&order.substitutes, INT4S),
-                (&order.given_up, INT4S),
-                (&order.tenant_id, UUID),
-            ];
-            expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "orders")?;
-        }
-        if self.steps.is_empty() {
-            return Ok(());
-        }
-        let states: Vec<&str> = self.steps.iter().map(|(state, _)| state.word()).collect();
-        let causes: Vec<&str> = self.steps.iter().map(|(_, cause)| *cause).collect();
-        let steps = i32::try_from(self.steps.len()).unwrap_or(i32::MAX);
-        let sql = format!(
-            "with changed as (
-                update orders set state = $2, version = version + $3
-                where id = $1 and tenant_id = $8 and state = $4 and version = $5
-                returning id, tenant_id, buyer_id, state
-            ), paid as (
-                select id, tenant_id, buyer_id, state from changed where state = 'paid'
-            ), noticed as ({})
-            insert into order_events (order_id, version, from_state, to_state, cause)
-            select c.id, $5 + s.position::int4, lag(s.state, 1, $4) over (order by s.position), s.state, s.cause
-            from changed c cross join unnest($6, $7) with ordinality as s (state, cause, position)",
-            owing("paid")
-        );
-        let params: [(&(dyn ToSql + Sync), _); 8] = [
-            (&order.id, UUID),
-            (&order.state.word(), TEXT),
-            (&steps, INT4),
-            (&order.state_before.word(), TEXT),
-            (&order.version, INT4),
-            (&states, TEXTS),
-            (&causes, TEXTS),
-            (&order.tenant_id, UUID),
-        ];
-        expect(self.steps.len(), tx.execute_typed(&sql, &params).await.map_err(from_postgres)?, "steps")
-    }
-}
-
-async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
-    let instructions = attempt
-        .instructions
-        .as_ref()
-        .map(|instructions| serde_json::to_string(instructions).map_err(|error| Error::Fault(Box::new(error))))
-        .transpose()?;
-    let wait = super::settle::next_look(attempt).map(|wait| wait.as_secs_f64());
-    // A payment that is recorded as another attempt's by mistake stays there.
-    let sql = "update payment_attempts a set state = $2, used = $3, captured_minor = $4, refunded_minor = $5,
-            payment_id = case when exists (select from payment_attempts other where other.tenant_id = a.tenant_id
-                and other.gateway = a.gateway and other.payment_id = $6 and other.id <> a.id) then a.payment_id
-                else $6 end,
-            instructions = $7, decline_code = $8, looks = $9,
-            look_at = now() + make_interval(secs => $10), look_owed = false, looked_at = $11, version = version + 1
-        where a.id = $1 and a.tenant_id = $12";
-    let params: [(&(dyn ToSql + Sync), _); 12] = [
-        (&attempt.id, UUID),
-        (&attempt.state.word(), TEXT),
-        (&attempt.used.map(|used| used.word()), TEXT),
-        (&attempt.captured_minor, INT8),
-        (&attempt.refunded_minor, INT8),
-        (&attempt.payment_id, TEXT),
-        (&instructions, TEXT),
-        (&attempt.decline_code, TEXT),
-        (&attempt.looks, INT2),
-        (&wait, crate::types::FLOAT8),
-        (&attempt.looked_at, TIMESTAMPTZ),
-        (&attempt.tenant_id, UUID),
-    ];
-    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
-}
-
-async fn write_dispute(tx: &Transaction<'_>, dispute: &Dispute, tenant_id: Uuid, order_id: Uuid) -> Result<()> {
-    let sql =
-        "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state, numbers)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)
-        on conflict on constraint disputes_at_gateway
-        do update set state = excluded.state, amount_minor = excluded.amount_minor, numbers = excluded.numbers";
-    let params: [(&(dyn ToSql + Sync), _); 8] = [
-        (&dispute.id, UUID),
-        (&tenant_id, UUID),
-        (&order_id, UUID),
-        (&dispute.attempt_id, UUID),
-        (&dispute.gateway_dispute_id, TEXT),
-        (&dispute.amount_minor, INT8),
-        (&dispute.state.word(), TEXT),
-        (&dispute.numbers, INT4S),
-    ];
-    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "disputes")
 }
 
 fn order_from(row: &Row) -> Result<LockedOrder> {

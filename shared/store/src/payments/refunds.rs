@@ -1,6 +1,6 @@
 //! Refunds: asked for by staff or owed by the rules, never more than was captured, each with a key of its own.
 
-use domain::limits::{KEY_KEPT_FOR, LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
+use domain::limits::{KEY_KEPT_FOR, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
@@ -13,9 +13,8 @@ use super::attempts::Attempt;
 use super::money::Money;
 use crate::acts::{NewAct, record};
 use crate::errors::from_postgres;
-use crate::numbers::expect;
 use crate::rows::{column, one_word};
-use crate::types::{BOOL, FLOAT8, INT2, INT4S, INT8, TEXT, UUID};
+use crate::types::{FLOAT8, INT2, INT8, TEXT, UUID};
 
 /// Money on its way back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -340,56 +339,6 @@ async fn owe(tx: &Transaction<'_>, money: &Money, refund_id: Uuid) -> Result<()>
     ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
-}
-
-pub(super) async fn insert(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
-    let sql = "insert into refunds (id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, note, state,
-            key_number, gateway_refund_id, failure, look_at, key_of)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14)";
-    let wait = next_look(refund);
-    let params: [(&(dyn ToSql + Sync), _); 14] = [
-        (&refund.id, UUID),
-        (&refund.tenant_id, UUID),
-        (&refund.order_id, UUID),
-        (&refund.attempt_id, UUID),
-        (&refund.amount_minor, INT8),
-        (&refund.numbers, INT4S),
-        (&refund.cause.word(), TEXT),
-        (&refund.note, TEXT),
-        (&refund.state.word(), TEXT),
-        (&refund.key_number, INT2),
-        (&refund.gateway_refund_id, TEXT),
-        (&refund.failure, TEXT),
-        (&wait, FLOAT8),
-        (&refund.key_of, UUID),
-    ];
-    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
-}
-
-pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
-    let sql = "update refunds set state = $2, gateway_refund_id = $3, failure = $4, numbers = $7, key_of = $8,
-            key_number = $9, retried_as = case when $10 then coalesce(retried_as, id) end, version = version + 1,
-            look_at = now() + make_interval(secs => least($5, $6 * power(2, least(tries, 10))))
-        where id = $1 and tenant_id = $11";
-    let params: [(&(dyn ToSql + Sync), _); 11] = [
-        (&refund.id, UUID),
-        (&refund.state.word(), TEXT),
-        (&refund.gateway_refund_id, TEXT),
-        (&refund.failure, TEXT),
-        (&LOOK_BACKOFF_MAX.as_secs_f64(), FLOAT8),
-        (&next_look(refund), FLOAT8),
-        (&refund.numbers, INT4S),
-        (&refund.key_of, UUID),
-        (&refund.key_number, INT2),
-        (&refund.is_retried, BOOL),
-        (&refund.tenant_id, UUID),
-    ];
-    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "refunds")
-}
-
-/// Seconds until it wants to be looked at; none once nothing more is expected.
-fn next_look(refund: &Refund) -> Option<f64> {
-    matches!(refund.state, RefundState::Created | RefundState::Pending).then(|| LOOK_AFTER.as_secs_f64())
 }
 
 /// A refund that was asked for is never over the money.
