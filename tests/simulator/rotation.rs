@@ -150,7 +150,7 @@ fn assert_good(answer: &Answer, status: u16) {
 /// The keys under which the buyers' tokens are.
 fn kids(buyers: &[LoggedIn]) -> BTreeSet<String> {
     let token = |buyer: &LoggedIn| buyer.shopper.buyer.bearer["Bearer ".len()..].to_owned();
-    buyers.iter().map(|buyer| jsonwebtoken::decode_header(&token(buyer)).unwrap().kid.unwrap()).collect()
+    buyers.iter().map(|buyer| jsonwebtoken::decode_header(token(buyer)).unwrap().kid.unwrap()).collect()
 }
 
 /// Something is done while every buyer buys.

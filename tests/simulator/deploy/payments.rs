@@ -160,9 +160,9 @@ async fn tell(world: &World, product: &Product, order: Uuid, attempt: Uuid, told
     let (body, is_unknown) = match told {
         Told::NewerOrder => (newer(&message(product, order)), false),
         Told::UnknownOrder => (OrderMessage { v: 2, ..message(product, order) }.body(), true),
-        Told::NewerEvent => (newer(&event(world, attempt).await), false),
+        Told::NewerEvent => (newer(&event(world, product.described.tenant_id, attempt).await), false),
         Told::UnknownEvent => {
-            let event = EventMessage { v: 2, ..event(world, attempt).await };
+            let event = EventMessage { v: 2, ..event(world, product.described.tenant_id, attempt).await };
             (serde_json::to_string(&event).unwrap(), true)
         }
     };
@@ -171,10 +171,10 @@ async fn tell(world: &World, product: &Product, order: Uuid, attempt: Uuid, told
 }
 
 /// An event about an attempt's payment, written down as the webhook does.
-async fn event(world: &World, attempt: Uuid) -> EventMessage {
+async fn event(world: &World, tenant_id: Uuid, attempt: Uuid) -> EventMessage {
     let client = world.database.app_client().await;
-    let attempt = find_attempt(&client, attempt).await.unwrap().unwrap();
-    let (tenant_id, gateway, event_id) = (attempt.tenant_id, attempt.gateway, format!("evt_{}", attempt.id));
+    let attempt = find_attempt(&client, tenant_id, attempt).await.unwrap().unwrap();
+    let (gateway, event_id) = (attempt.gateway, format!("evt_{}", attempt.id));
     let told = EventMessage::new(tenant_id, gateway, &event_id);
     let event = Event { tenant_id, gateway, event_id, kind: "paid".into(), payment_id: attempt.payment_id };
     receive(&client, &event).await.unwrap();
