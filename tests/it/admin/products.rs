@@ -61,6 +61,8 @@ async fn what_breaks_a_rule_is_named() {
     let member = office.hire(Role::Operator).await;
     for (pointer, value, field) in [
         ("/name", json!(""), "/name"),
+        ("/name", json!("Spring\u{0}"), "/name"),
+        ("/name", json!("Spring\nraffle"), "/name"),
         ("/campaign", json!("Spring!"), "/campaign"),
         ("/count", json!(0), "/count"),
         ("/first", json!(-1), "/first"),
