@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::LOCK_TIMEOUT;
+use domain::limits::{LOCK_TIMEOUT, STAFF_PER_STORE_MAX};
 use domain::roles::Role;
 use futures::future::join_all;
 use serde_json::json;
@@ -46,6 +46,23 @@ async fn an_owner_invites_and_only_the_last_link_is_good() {
     let rest = owner.get(&office.api, &next).await.json();
     assert_eq!((&rest["staff"][0]["email"], &rest["next_cursor"]), (&json!("new@example.org"), &json!(null)));
     assert!(rest["staff"][0]["joined_at"].is_string());
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_store_invites_nobody_new_but_somebody_again() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let invite = async |email: &str| {
+        let body = json!({ "email": email, "role": "viewer" });
+        owner.send(&office.api, "POST", "/v1/admin/staff", &body).await
+    };
+    assert_eq!(invite("late@example.org").await.status, 201);
+    let others = "insert into staff (id, tenant_id, email, role)
+        select gen_random_uuid(), $1, n::text || '@example.org', 'viewer' from generate_series(3, $2::int8) as n";
+    office.database.owner().execute(others, &[&office.tenant_id, &STAFF_PER_STORE_MAX]).await.unwrap();
+    assert_eq!(invite("new@example.org").await.refusal(), is(422, "limit-exceeded"));
+    assert_eq!(invite("late@example.org").await.status, 201, "whose mail was lost");
     office.database.finish().await;
 }
 
