@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::limits::{LOCK_TIMEOUT, STAFF_PER_STORE_MAX};
+use domain::limits::{LOCK_TIMEOUT, STAFF_MAILS_PER_STORE, STAFF_PER_STORE_MAX};
 use domain::roles::Role;
 use futures::future::join_all;
 use serde_json::json;
@@ -63,6 +63,29 @@ async fn a_full_store_invites_nobody_new_but_somebody_again() {
     office.database.owner().execute(others, &[&office.tenant_id, &STAFF_PER_STORE_MAX]).await.unwrap();
     assert_eq!(invite("new@example.org").await.refusal(), is(422, "limit-exceeded"));
     assert_eq!(invite("late@example.org").await.status, 201, "whose mail was lost");
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_mails_so_many_links_to_whom_it_likes() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let (_, session) = joined(&office, OWNER, Role::Viewer).await;
+    let pot = tests::staff::keys().login.subject("staff-mail", &[&office.tenant_id.to_string()]);
+    let all_but_one = STAFF_MAILS_PER_STORE.one_per.as_secs_f64() * f64::from(STAFF_MAILS_PER_STORE.messages - 1);
+    let sql = "insert into login_limits (subject, full_until) values ($1, now() + make_interval(secs => $2))";
+    office.database.owner().execute(sql, &[&pot, &all_but_one]).await.unwrap();
+    let recoveries = format!("/v1/admin/staff/{}/recoveries", session["staff"].as_str().unwrap());
+    assert_eq!(owner.send(&office.api, "POST", &recoveries, &json!({})).await.status, 202);
+    let body = json!({ "email": "new@example.org", "role": "viewer" });
+    for (path, body) in [("/v1/admin/staff", &body), (&*recoveries, &json!({}))] {
+        let answer = owner.send(&office.api, "POST", path, body).await;
+        assert_eq!(answer.refusal(), is(429, "too-many-requests"), "{path}");
+        let most = STAFF_MAILS_PER_STORE.one_per.as_secs() + 1;
+        assert!(answer.retry_after().is_some_and(|wait| (1..=most).contains(&wait)), "{path}");
+    }
+    assert_eq!(office.mailbox.mails().len(), 1);
+    assert_eq!(count(&office.database, "select count(*) from staff where email like 'new@%'").await, 0);
     office.database.finish().await;
 }
 

@@ -1,4 +1,8 @@
-//! Bounds of what is kept of people, and of forgetting them.
+//! Bounds of what is kept of people, of forgetting them, and of what their store mails to them.
+
+use std::time::Duration;
+
+use crate::login::Share;
 
 /// Longest name of a person, in characters.
 pub const NAME_CHARS_MAX: usize = 80;
@@ -8,3 +12,7 @@ pub const ORDERS_PER_ERASURE: i64 = 500;
 
 /// Orders under way that are named when somebody cannot be erased because of them.
 pub const UNDER_WAY_NAMED_MAX: i64 = 20;
+
+/// Invitations and links to set one-time passwords up again that one store mails: as many at once as it may have staff.
+/// Where they go is for its owners to say, or for who has their session.
+pub const STAFF_MAILS_PER_STORE: Share = Share { messages: 200, one_per: Duration::from_secs(600) };
