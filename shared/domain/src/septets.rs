@@ -1,4 +1,4 @@
-//! Spelling for phones: a message in characters of one septet each (GSM 03.38) is one message up to 160 of them. A single
+//! Spelling for phones: a text in characters of one septet each (GSM 03.38) is one message up to 160 of them. A single
 //! other character makes it cost twice as much.
 
 /// The rest of GSM 03.38, beside letters and digits of ASCII: what costs one septet.

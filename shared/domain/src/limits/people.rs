@@ -1,8 +1,4 @@
-//! Bounds of what is kept of people, of forgetting them, and of what their store mails to them.
-
-use std::time::Duration;
-
-use crate::login::Share;
+//! Bounds of what is kept of people, and of forgetting them.
 
 /// Longest name of a person, in characters.
 pub const NAME_CHARS_MAX: usize = 80;
@@ -15,4 +11,5 @@ pub const UNDER_WAY_NAMED_MAX: i64 = 20;
 
 /// Invitations and links to set one-time passwords up again that one store mails: as many at once as it may have staff.
 /// Where they go is for its owners to say, or for who has their session.
-pub const STAFF_MAILS_PER_STORE: Share = Share { messages: 200, one_per: Duration::from_secs(600) };
+pub const STAFF_MAILS_PER_STORE: crate::login::Share =
+    crate::login::Share { messages: 200, one_per: std::time::Duration::from_secs(600) };

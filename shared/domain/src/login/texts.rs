@@ -1,7 +1,7 @@
 //! The texts of messages, one table for all languages.
 //!
-//! The texts of codes use the characters that all phones have (GSM 03.38), or a message would cost twice as much: stores'
-//! names are spelled with these.
+//! The texts of codes use the characters that all phones have (GSM 03.38), or a message would cost twice as much: names
+//! of stores are spelled with these.
 
 use crate::septets::spelled;
 
