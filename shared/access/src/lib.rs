@@ -7,7 +7,7 @@
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use domain::limits::REASON_CHARS_MAX;
-use domain::roles::{Action, Role};
+use domain::roles::Action;
 use domain::{Error, Reason};
 use edge::Problem;
 use edge::auth::{StaffClaim, TokenKeys};
@@ -77,7 +77,7 @@ impl StaffAuth {
             return Err(Problem::new(Reason::NotFresh));
         }
         let StaffClaim { staff_id, tenant_id, session_id } = self.claim;
-        Ok(Staff { staff_id, tenant_id, session_id, role: self.look.role, action })
+        Ok(Staff { staff_id, tenant_id, session_id, action })
     }
 }
 
@@ -90,8 +90,6 @@ pub struct Staff {
     pub tenant_id: Uuid,
     /// The session that they use.
     pub session_id: Uuid,
-    /// Their role.
-    pub role: Role,
     action: Action,
 }
 

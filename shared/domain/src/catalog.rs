@@ -168,7 +168,9 @@ impl NewProduct {
             }
         };
         let Range { first, count } = self.range;
-        check((1..=120).contains(&self.name.chars().count()), "/name", "must have 1 to 120 characters");
+        let is_line = !self.name.chars().any(char::is_control);
+        let is_name = is_line && (1..=120).contains(&self.name.chars().count());
+        check(is_name, "/name", "must have 1 to 120 characters on one line");
         check(is_label(&self.campaign), "/campaign", "must be 1 to 40 characters of a-z, 0-9 and -");
         check((1..=NUMBERS_PER_PRODUCT_MAX).contains(&count), "/count", "must be 1 to 10,000,000");
         check((0..=NUMBER_MAX).contains(&first), "/first", "must be 0 to 999,999,999");

@@ -16,6 +16,7 @@ pub mod payments;
 pub mod people;
 pub mod roles;
 pub mod schedule;
+mod septets;
 pub mod staff;
 pub mod uploads;
 

@@ -1,6 +1,6 @@
 //! Stores and products, and what the public may know about their numbers.
 
-use domain::catalog::{Intake, Money, NewProduct, Range, Reserving};
+use domain::catalog::{Intake, Money, NewProduct, Range, Reserving, is_label};
 use domain::numbers::{Chunk, Counters};
 use domain::{Error, Reason, Result};
 use time::OffsetDateTime;
@@ -56,11 +56,14 @@ pub async fn insert_store(client: &Client, id: Uuid, slug: &str, name: &str) -> 
     }
 }
 
-/// The store with this slug.
+/// The store with this slug. What cannot be one is not looked up: it may be no text for the database.
 ///
 /// # Errors
 /// Busy or fault from the database.
 pub async fn find_store(client: &Client, slug: &str) -> Result<Option<Store>> {
+    if !is_label(slug) {
+        return Ok(None);
+    }
     let sql = "select id, slug, name, intake from tenants where slug = $1";
     let row = client.query_typed_opt(sql, &[(&slug, TEXT)]).await.map_err(from_postgres)?;
     row.as_ref().map(store_from).transpose()

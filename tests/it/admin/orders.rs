@@ -126,6 +126,8 @@ async fn an_order_is_given_up_for_its_buyer() {
         assert_eq!(desk.act(held, "releases", "b", &because).await.status, 202, "the same request");
     }
     assert_eq!(desk.act(held, "releases", "c", &because).await.status, 202, "another, which changes nothing");
+    let logged = "select count(*) from audit_log where action = 'release_order'";
+    assert_eq!(count(&desk.office.database, logged).await, 2, "and is no act");
     assert_eq!(count(&desk.office.database, "select count(*) from outbox where queue = 'release-numbers'").await, 1);
     desk.catch_up().await;
     assert_eq!(look::order(&desk.office.database, held).await.state, State::Cancelled);

@@ -61,6 +61,8 @@ async fn what_breaks_a_rule_is_named() {
     let member = office.hire(Role::Operator).await;
     for (pointer, value, field) in [
         ("/name", json!(""), "/name"),
+        ("/name", json!("Spring\u{0}"), "/name"),
+        ("/name", json!("Spring\nraffle"), "/name"),
         ("/campaign", json!("Spring!"), "/campaign"),
         ("/count", json!(0), "/count"),
         ("/first", json!(-1), "/first"),
@@ -150,4 +152,24 @@ async fn orders_freeze_what_a_number_means() {
     let kept = tests::look::order(&office.database, placed).await;
     assert_eq!(kept.unit_price_minor, 250, "it was accepted at the old price");
     office.database.finish_under_way().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sale_ends_sooner_only_by_who_has_just_proved_who_they_are() {
+    let office = Office::open().await;
+    let member = office.hire(Role::Operator).await;
+    let made = member.send(&office.admin, "POST", "/v1/admin/products", &described()).await.json();
+    let id = made["id"].as_str().unwrap();
+    let proof = async |until: &str| {
+        let sql = format!("update staff_sessions set fresh_until = {until}");
+        office.database.owner().execute(&sql, &[]).await.unwrap();
+    };
+    proof("now()").await;
+    let sooner = json!({ "closes_at": "2098-01-01T00:00:00Z" });
+    assert_eq!(edit(&office, &member, id, Some("\"1\""), &sooner).await.refusal(), is(403, "not-fresh"));
+    let longer = json!({ "name": "A longer raffle", "closes_at": "2099-06-01T00:00:00Z" });
+    assert_eq!(edit(&office, &member, id, Some("\"1\""), &longer).await.status, 200, "whatever ends nothing");
+    proof("now() + interval '1 minute'").await;
+    assert_eq!(edit(&office, &member, id, Some("\"2\""), &sooner).await.status, 200);
+    office.database.finish().await;
 }

@@ -54,6 +54,11 @@ async fn a_file_is_fetched_by_a_link_while_it_is_kept() {
     assert_eq!(unsigned.status().as_u16(), 403);
     let listed = archive.member.get(&archive.api, "/v1/admin/exports").await.json();
     assert_eq!((&listed["exports"][0]["id"], &listed["exports"][0]["download"]), (&json!(id), &json!(null)));
+    for (until, has_link) in [("now()", false), ("now() + interval '1 minute'", true)] {
+        let proof = format!("update staff_sessions set fresh_until = {until}");
+        change(&archive.office.database, &proof, 1).await;
+        assert_eq!(archive.show(id).await["download"].is_string(), has_link, "a proof {until}");
+    }
     change(&archive.office.database, "update exports set expires_at = now()", 1).await;
     assert_eq!(archive.show(id).await["download"], json!(null), "it is not kept any more");
     archive.office.database.finish_under_way().await;

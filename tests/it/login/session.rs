@@ -123,10 +123,14 @@ async fn requests_that_cannot_be_meant_are_refused() {
         let body = json!({ "asking_session": Uuid::now_v7(), "code": code });
         assert_eq!(door.give(&body).await.refusal(), is(422, "invalid"), "{code}");
     }
-    for store in ["nowhere", "A%20store", "-".repeat(41).as_str()] {
+    for store in ["nowhere", "A%20store", "%00", "-".repeat(41).as_str()] {
         let path = format!("/v1/stores/{store}/login-codes");
         let answer = door.api.call(request("POST", &path, "192.0.2.1", &[], &json!({ "phone": PHONE }))).await;
         assert_eq!(answer.refusal(), is(404, "not-found"), "{store}");
+        let path = format!("/v1/stores/{store}/sessions");
+        let body = json!({ "asking_session": Uuid::now_v7(), "code": "000000" });
+        let answer = door.api.call(request("POST", &path, "192.0.2.1", &[], &body)).await;
+        assert_eq!(answer.refusal(), is(422, "code-wrong"), "{store}");
     }
     assert_eq!(count(&door.database, "select count(*) from login_codes").await, 0);
     assert_eq!(count(&door.database, "select count(*) from login_limits").await, 0);

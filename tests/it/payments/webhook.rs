@@ -63,8 +63,10 @@ async fn what_is_not_signed_by_this_stores_gateway_is_refused_and_not_written() 
     let huge = format!("{body}{}", " ".repeat(70_000));
     let signed = signatures::stripe(STRIPE_SECRET, now(), &huge);
     assert_eq!(post(&till, &huge, &signed).await.refusal(), is(413, "too-large"));
-    let unknown = ask("POST", "/v1/webhooks/stripe/no-such-store").header("stripe-signature", &good);
-    assert_eq!(till.webhook.send(unknown, body.clone()).await.refusal(), is(404, "not-found"));
+    for store in ["no-such-store", "%00", "A%20store"] {
+        let unknown = ask("POST", &format!("/v1/webhooks/stripe/{store}")).header("stripe-signature", &good);
+        assert_eq!(till.webhook.send(unknown, body.clone()).await.refusal(), is(404, "not-found"), "{store}");
+    }
     let manual = till.webhook_path(Dialect::Stripe).replace("stripe", "manual");
     assert_eq!(till.webhook.send(ask("POST", &manual), body.clone()).await.refusal(), is(404, "not-found"));
     assert_eq!(count(&till.database, "select count(*) from inbox").await, 0);

@@ -33,9 +33,13 @@ async fn known_and_unknown_addresses_get_the_same_answer() {
     };
     let known = shape(&office.store, OWNER).await;
     assert_eq!(known.0, 202);
-    for (store, email) in
-        [(&*office.store, "nobody@example.org"), (&*office.store, "invited@example.org"), ("nowhere", OWNER)]
-    {
+    let unknown = [
+        (&*office.store, "nobody@example.org"),
+        (&*office.store, "invited@example.org"),
+        ("nowhere", OWNER),
+        ("%00", OWNER),
+    ];
+    for (store, email) in unknown {
         assert_eq!(shape(store, email).await, known, "{store} {email}");
     }
     assert_eq!(office.mailbox.mails().len(), 1, "only who has joined gets a link");

@@ -87,7 +87,8 @@ impl ProductChange {
 /// Change a product.
 ///
 /// Says in `If-Match` which version it was made from. The range never changes, currency and padding not once there are
-/// orders, the opening not once it has come; price and limits hold for later orders.
+/// orders, the opening not once it has come; price and limits hold for later orders. An earlier end wants a fresh proof,
+/// as closing does.
 #[utoipa::path(
     patch, path = "/v1/admin/products/{product}", tag = "admin", operation_id = "edit_product",
     params(("product" = Uuid, Path, description = "The product"),
@@ -98,7 +99,7 @@ impl ProductChange {
             ("ETag" = String, description = "Its version, for If-Match"))),
         (status = 400, description = "invalid", body = Problem),
         (status = 401, description = "unauthorized", body = Problem),
-        (status = 403, description = "forbidden", body = Problem),
+        (status = 403, description = "forbidden, not-fresh", body = Problem),
         (status = 404, description = "not-found", body = Problem),
         (status = 409, description = "frozen", body = Problem),
         (status = 412, description = "precondition-failed", body = Problem),
@@ -122,7 +123,12 @@ pub(crate) async fn edit(
     if product.version != version {
         return Err(Problem::new(Reason::PreconditionFailed));
     }
+    let closes_at = product.described.closes_at;
     let new = body.over(product.described)?;
+    if new.closes_at < closes_at {
+        // Or the end of a sale would want no more than a session.
+        auth.may(Action::CloseProduct)?;
+    }
     let deed = staff.act(Subject::Product, id).with(&body.named());
     let now = store::products::edit(&mut client, &new, version, &deed.act).await?;
     Ok(versioned(now.version, Json(StoreProduct::from(now))))

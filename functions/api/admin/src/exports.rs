@@ -89,8 +89,8 @@ pub(crate) struct StoreExport {
     /// Why there is no file: too-many-rows, took-too-long or gave-up.
     #[schema(value_type = Option<String>)]
     failure: Option<&'static str>,
-    /// Where it can be fetched within five minutes, without a token; null while it is not there, in lists, and when it
-    /// is not kept any more.
+    /// Where it can be fetched within five minutes, without a token; null while it is not there, in lists, without a
+    /// fresh proof, and when it is not kept any more.
     download: Option<String>,
 }
 
@@ -205,7 +205,7 @@ pub(crate) async fn list(
 
 /// Follow an export, and fetch its file.
 ///
-/// Each answer has a link of its own.
+/// Each answer has a link of its own, for who has proved within ten minutes who they are.
 #[utoipa::path(
     get, path = "/v1/admin/exports/{export}", tag = "admin", operation_id = "read_export",
     params(("export" = Uuid, Path, description = "The export")),
@@ -224,5 +224,8 @@ pub(crate) async fn read(
 ) -> Result<Json<StoreExport>, Problem> {
     let staff = auth.may(Action::ReadExport)?;
     let export = store::exports::find(&*state.database.client().await?, staff.tenant_id, id).await?;
-    Ok(Json(StoreExport::with_link(export, &state.exports)?))
+    // What the file holds is what asking for it wanted a fresh proof for.
+    let is_fresh = auth.may(Action::ExportProduct).is_ok();
+    let shown = if is_fresh { StoreExport::with_link(export, &state.exports)? } else { export.into() };
+    Ok(Json(shown))
 }

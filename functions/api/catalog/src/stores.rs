@@ -90,8 +90,7 @@ pub(crate) async fn list_products(
     cacheable_json(&headers, SETTLED, &body)
 }
 
-/// The store with this slug, or 404. What cannot be a slug is not looked up.
+/// The store with this slug, or 404.
 async fn find_store(client: &store::Client, slug: &str) -> Result<store::catalog::Store, Problem> {
-    let found = if domain::catalog::is_label(slug) { store::catalog::find_store(client, slug).await? } else { None };
-    found.ok_or_else(|| Problem::new(Reason::NotFound))
+    store::catalog::find_store(client, slug).await?.ok_or_else(|| Problem::new(Reason::NotFound))
 }

@@ -5,6 +5,7 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::Reason;
+use domain::catalog::is_label;
 use domain::login::is_code;
 use edge::Problem;
 use edge::auth::Buyer;
@@ -67,6 +68,10 @@ pub(crate) async fn exchange(
 ) -> Result<Response, Problem> {
     if !is_code(&body.code) {
         return Err(Problem::new(Reason::Invalid).with_error("/code", "must have six digits"));
+    }
+    // What cannot be a store's name has no asking sessions, and may be no text for the database.
+    if !is_label(&store) {
+        return Err(refused(Reason::CodeWrong));
     }
     let keys = &state.keys.login;
     let device_id = device(keys, body.device.as_deref()).map_or_else(Uuid::now_v7, |device| device.id);

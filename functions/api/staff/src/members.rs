@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use domain::limits::MAIL_TIMEOUT;
+use domain::limits::{MAIL_TIMEOUT, STAFF_MAILS_PER_STORE};
 use domain::roles::{Action, Role};
 use domain::staff::LinkPurpose;
 use edge::Problem;
@@ -14,14 +14,14 @@ use edge::one_time_link::OneTimeLink;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::acts::Subject;
-use store::staff::{Invite, Invited, Member, NewLink};
+use store::staff::{Invite, Invited, Member, NewLink, take_from_pots};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::State;
 use crate::post::Letter;
-use crate::tokens::{email, language};
+use crate::tokens::{email, language, too_many};
 
 /// Somebody of the store's staff.
 #[derive(Serialize, ToSchema)]
@@ -135,6 +135,7 @@ pub(crate) async fn list(
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
         (status = 422, description = "invalid, limit-exceeded, key-reused", body = Problem),
+        (status = 429, description = "too-many-requests", body = Problem),
         (status = 503, description = "unavailable", body = Problem)),
     security(("staff" = []))
 )]
@@ -146,6 +147,7 @@ pub(crate) async fn invite(
 ) -> Result<Response, Problem> {
     let staff = auth.may(Action::InviteStaff)?;
     let (email, language) = (email(&body.email)?, language(body.language.as_deref())?);
+    take_mail(&state, staff.tenant_id).await?;
     let link = OneTimeLink::new()?;
     let new = Invite {
         id: Uuid::now_v7(),
@@ -244,6 +246,7 @@ pub(crate) async fn remove(
         (status = 404, description = "not-found", body = Problem),
         (status = 409, description = "key-in-flight", body = Problem),
         (status = 422, description = "key-reused", body = Problem),
+        (status = 429, description = "too-many-requests", body = Problem),
         (status = 503, description = "unavailable", body = Problem)),
     security(("staff" = []))
 )]
@@ -255,6 +258,7 @@ pub(crate) async fn recover(
 ) -> Result<Response, Problem> {
     let staff = auth.may(Action::RecoverStaff)?;
     let deed = staff.act(Subject::Staff, member).under(&key, &())?;
+    take_mail(&state, staff.tenant_id).await?;
     let link = OneTimeLink::new()?;
     let new = NewLink { id: Uuid::now_v7(), hash: &link.hash() };
     let made = store::staff::recover(&mut *state.database.client().await?, new, &deed.act).await?;
@@ -266,4 +270,12 @@ pub(crate) async fn recover(
     let letter = Letter { to: &email, language, purpose: LinkPurpose::Recovery, store: &store, link: &link };
     state.post.send(&letter, MAIL_TIMEOUT).await;
     Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// Takes a mail from the store's pot, also for a repeated request, which will mail none.
+async fn take_mail(state: &State, tenant_id: Uuid) -> Result<(), Problem> {
+    let pot = state.keys.login.subject("staff-mail", &[&tenant_id.to_string()]);
+    let client = state.database.client().await?;
+    let wait = take_from_pots(&client, &[(pot, STAFF_MAILS_PER_STORE)]).await?;
+    wait.map_or(Ok(()), |wait| Err(too_many(wait)))
 }

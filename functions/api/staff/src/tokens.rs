@@ -1,5 +1,7 @@
 //! What requests and answers have in common: tokens, links, languages, one-time passwords.
 
+use std::time::Duration;
+
 use domain::limits::{ACCESS_TOKEN_LIVES, STAFF_SESSION_IDLE_MAX};
 use domain::login::Language;
 use domain::staff::Email;
@@ -61,6 +63,12 @@ pub(crate) fn language(tag: Option<&str>) -> Result<Language, Problem> {
     let Some(tag) = tag else { return Ok(Language::En) };
     let wrong = || Problem::new(Reason::Invalid).with_error("/language", "must be es, pt-BR or en");
     Language::from_tag(tag).ok_or_else(wrong)
+}
+
+/// The answer to who must wait so long.
+pub(crate) fn too_many(wait: Duration) -> Problem {
+    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+    Problem::new(Reason::TooManyRequests).with_retry_after(seconds)
 }
 
 /// What a link in a request is recognised by.

@@ -8,3 +8,8 @@ pub const ORDERS_PER_ERASURE: i64 = 500;
 
 /// Orders under way that are named when somebody cannot be erased because of them.
 pub const UNDER_WAY_NAMED_MAX: i64 = 20;
+
+/// Invitations and links to set one-time passwords up again that one store mails: as many at once as it may have staff.
+/// Where they go is for its owners to say, or for who has their session.
+pub const STAFF_MAILS_PER_STORE: crate::login::Share =
+    crate::login::Share { messages: 200, one_per: std::time::Duration::from_secs(600) };

@@ -1,6 +1,9 @@
 //! The texts of messages, one table for all languages.
 //!
-//! The texts of codes use the characters that all phones have (GSM 03.38), or a message would cost twice as much.
+//! The texts of codes use the characters that all phones have (GSM 03.38), or a message would cost twice as much: names
+//! of stores are spelled with these.
+
+use crate::septets::spelled;
 
 /// A language that we write to people in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +43,7 @@ impl Language {
 /// The message with a code. The code comes first, where a locked screen shows it.
 #[must_use]
 pub fn code_text(language: Language, code: &str, store: &str) -> String {
-    let store: String = store.chars().filter(|c| !c.is_control()).take(STORE_CHARS_MAX).collect();
+    let store: String = spelled(store).chars().take(STORE_CHARS_MAX).collect();
     match language {
         Language::Es => format!("{code} es tu clave para {store}. Vale 5 minutos. Nunca se la digas a nadie."),
         Language::PtBr => format!("{code} é sua senha para {store}. Vale 5 minutos. Nunca a diga a ninguém."),
@@ -69,6 +72,8 @@ mod tests {
             assert_eq!(Language::from_tag(language.tag()), Some(language));
         }
         assert!(!code_text(Language::En, "000042", "a\nb").contains('\n'));
+        let text = code_text(Language::PtBr, "000042", "Ações São João 😀");
+        assert!(text.chars().all(is_cheap) && text.contains("para Acoes Sao Joao . "), "{text}");
         assert_eq!(Language::from_tag("pt"), None);
     }
 }

@@ -8,15 +8,13 @@ use std::fmt::Write;
 use crate::errors::Reason;
 use crate::login::Language;
 use crate::schedule::WallTime;
+use crate::septets::spelled;
 use crate::staff::Mail;
 
 /// Longest text for a phone, in characters: one message.
 const TEXT_CHARS_MAX: usize = 160;
 /// Longest names of a store and a product in a notice, in characters: the rest must fit beside them.
 const NAME_CHARS_MAX: usize = 24;
-
-/// The rest of GSM 03.38, beside letters and digits of ASCII: what costs one septet.
-const CHEAP: &str = " .,:;!?¿¡'\"()-+*/=<>&@#%$_éèàùìòñÑäÄöÖüÜÉÇåÅæÆøØß";
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -117,30 +115,8 @@ fn name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
 }
 
-/// A name in characters that cost one septet; what has no likeness there is left out.
 fn cheap_name(text: &str) -> String {
-    name(text).chars().filter_map(cheap).collect()
-}
-
-fn cheap(c: char) -> Option<char> {
-    Some(match c {
-        'á' | 'â' | 'ã' | 'ª' => 'a',
-        'Á' | 'À' | 'Â' | 'Ã' => 'A',
-        'ê' | 'ë' => 'e',
-        'È' | 'Ê' | 'Ë' => 'E',
-        'í' | 'î' | 'ï' => 'i',
-        'Í' | 'Ì' | 'Î' | 'Ï' => 'I',
-        'ó' | 'ô' | 'õ' | 'º' => 'o',
-        'Ó' | 'Ò' | 'Ô' | 'Õ' => 'O',
-        'ú' | 'û' => 'u',
-        'Ú' | 'Ù' | 'Û' => 'U',
-        'ç' => 'c',
-        '’' | '‘' => '\'',
-        '“' | '”' => '"',
-        '–' | '—' => '-',
-        c if c.is_ascii_alphanumeric() || CHEAP.contains(c) => c,
-        _ => return None,
-    })
+    spelled(&name(text))
 }
 
 fn sentence(language: Language, event: &Event, numbers: &str) -> String {

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
 use super::cancel::{mark_cancelled, mark_requested};
-use crate::acts::{NewAct, record};
+use crate::acts::{NewAct, claim_key, log, record};
 use crate::errors::{from_postgres, is_lock_timeout};
 use crate::rows::{column, one_word};
 use crate::types::{INT4, UUID};
@@ -28,21 +28,21 @@ const CAUSE: &str = "staff";
 pub async fn give_up(client: &mut Client, outbox_id: Uuid, act: &NewAct) -> Result<()> {
     let tx = client.transaction().await.map_err(from_postgres)?;
     let row = lock(&tx, act).await?;
-    if !record(&tx, act).await? {
+    if !claim_key(&tx, act).await? {
         return Ok(());
     }
     let requested: bool = column(&row, "requested")?;
     match one_word(&row, "state", State::from_word)? {
         State::Queued => mark_cancelled(&tx, act.tenant_id, act.subject_id, CAUSE).await?,
-        state @ (State::Reserved | State::Paying) => {
+        state @ (State::Reserved | State::Paying) if !requested => {
             let queue = if state == State::Paying { Queue::SettlePayment } else { Queue::ReleaseNumbers };
-            if !requested {
-                mark_requested(&tx, (act.tenant_id, act.subject_id), outbox_id, queue, Duration::ZERO).await?;
-            }
+            mark_requested(&tx, (act.tenant_id, act.subject_id), outbox_id, queue, Duration::ZERO).await?;
         }
-        State::Cancelled => {}
+        // Somebody was first, whom the log has or who is its buyer.
+        State::Cancelled | State::Reserved | State::Paying => return tx.commit().await.map_err(from_postgres),
         _ => return Err(Reason::WrongState.into()),
     }
+    log(&tx, act).await?;
     tx.commit().await.map_err(from_postgres)
 }
 

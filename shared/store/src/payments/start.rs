@@ -6,6 +6,7 @@ use domain::limits::{
 use domain::orders::State;
 use domain::payments::{CaptureMode, Gateway, Method, fingerprint};
 use domain::{Reason, Result};
+use serde_json::json;
 use time::OffsetDateTime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
@@ -13,7 +14,7 @@ use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
 use super::moves;
-use crate::acts::{NewAct, record};
+use crate::acts::{NewAct, log, record};
 use crate::errors::{from_postgres, is_lock_timeout};
 use crate::notices::owing;
 use crate::numbers::{Failure, repair};
@@ -131,7 +132,12 @@ async fn once(
     };
     // Before anything is called off for it.
     let gateway = order.gateways.iter().find_map(served).ok_or(Reason::MethodUnavailable)?;
-    if let Some(open) = give_up_open(&tx, new).await? {
+    if let Some((open, is_new)) = give_up_open(&tx, new).await? {
+        // Logged, but the key is not claimed: what staff want is still to be done under it.
+        if let Some(act) = act.filter(|_| is_new) {
+            let detail = json!({ "called_off": open.id.to_string() }).to_string();
+            log(&tx, &NewAct { detail: Some(detail), ..act.clone() }).await?;
+        }
         tx.commit().await?;
         return Ok(Started::Close(open));
     }
@@ -200,16 +206,17 @@ async fn find_known(tx: &Transaction<'_>, new: &NewAttempt<'_>) -> Result<Option
     row.map(|row| Ok((attempt_from(&row)?, column(&row, "fingerprint")?))).transpose()
 }
 
-/// Marks the open attempt as given up: a worker closes it even if this request is never heard of again.
-async fn give_up_open(tx: &Transaction<'_>, new: &NewAttempt<'_>) -> Result<Option<Attempt>> {
+/// Marks the open attempt as given up, and says whether it was not before: a worker closes it even if this request is
+/// never heard of again.
+async fn give_up_open(tx: &Transaction<'_>, new: &NewAttempt<'_>) -> Result<Option<(Attempt, bool)>> {
     let sql = format!(
         "update payment_attempts set given_up_at = coalesce(given_up_at, now())
         where order_id = $1 and tenant_id = $2 and state in ('created', 'open', 'processing', 'authorised')
-        returning {COLUMNS}"
+        returning {COLUMNS}, given_up_at = now() as is_new"
     );
     let params: [(&(dyn ToSql + Sync), _); 2] = [(&new.order_id, UUID), (&new.tenant_id, UUID)];
     let row = tx.query_typed_opt(&sql, &params).await.map_err(from_postgres)?;
-    row.as_ref().map(attempt_from).transpose()
+    row.map(|row| Ok((attempt_from(&row)?, column(&row, "is_new")?))).transpose()
 }
 
 async fn insert(tx: &Transaction<'_>, new: &NewAttempt<'_>, order: &Order, gateway: Gateway) -> Result<Attempt> {

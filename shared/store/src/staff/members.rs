@@ -109,7 +109,7 @@ pub async fn invite(client: &mut Client, invite: &Invite<'_>, act: &NewAct) -> R
     }
     let sql = "insert into staff (id, tenant_id, email, role)
         select $1, $2, $3, $4
-        where (select count(*) from staff where tenant_id = $2 and removed_at is null) < $5
+        where (select count(*) from staff where tenant_id = $2 and email <> $3 and removed_at is null) < $5
         on conflict (tenant_id, email) where removed_at is null
             do update set role = excluded.role where staff.joined_at is null
         returning id, (select name from tenants where id = $2) as store";

@@ -48,9 +48,11 @@ pub async fn sign_in(client: &mut Client, sign_in: &SignIn<'_>) -> Result<Signed
     let row = tx.query_typed_opt(sql, &[(id, UUID)]).await.map_err(from_postgres)?.ok_or(Reason::LinkWrong)?;
     let purpose = one_word(&row, "purpose", LinkPurpose::from_word)?;
     let row = if purpose.enrols() {
-        end_all(&tx, *tenant_id, *staff_id, "recovery").await?;
         end_links(&tx, *tenant_id, *staff_id).await?;
-        enrol(&tx, sign_in).await?
+        let row = enrol(&tx, sign_in).await?;
+        // Last: who signed in with the old secret a moment ago had the person's lock until their session stood.
+        end_all(&tx, *tenant_id, *staff_id, "recovery").await?;
+        row
     } else {
         take_step(&tx, *tenant_id, *staff_id, totp.as_deref(), sign_in.step).await?
     };
