@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use store::erasing::{ErasedBuyer, Whom, erase_buyer};
+use store::exports::{Part, begin, save_part};
 use tests::look::count;
 
+use super::resume::{begun, claimed, put};
 use super::{Archive, PHONE, lines};
 
 async fn erase(archive: &Archive) {
@@ -43,9 +45,31 @@ async fn a_file_that_is_being_written_is_begun_anew() {
     archive.office.database.owner().execute(sql, &[&export]).await.unwrap();
     erase(&archive).await;
     let anew = "select count(*) from exports
-        where claim is null and upload_id is null and parts = '{}' and cursor is null and state = 'queued'";
+        where claim is null and upload_id = 'old' and parts = '{}' and cursor is null and state = 'queued'";
     assert_eq!(count(&archive.office.database, anew).await, 1);
     archive.work().await;
+    let orders = lines(&archive.file(export).await);
+    assert_eq!((orders.len(), &*orders[1][2]), (2, ""));
+    archive.office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_who_is_late_has_nothing_to_complete() {
+    let archive = Archive::open().await;
+    let id = archive.reserved(&[42]).await;
+    tests::seed::pay_in_cash(&archive.office.database, &archive.product, id).await;
+    let export = archive.ask("orders", "csv", "en").await;
+    // All of it is written, with the phone in it; only to complete the upload takes its time.
+    let slow = claimed(&archive, export).await.expect("nobody has it");
+    let client = archive.office.database.app_client().await;
+    let upload_id = begun(&archive, &slow).await;
+    assert!(begin(&client, &slow, &upload_id).await.unwrap());
+    let etag = put(&archive, &slow, &upload_id, PHONE).await;
+    let part = Part { number: 1, etag: &etag, cursor: None, rows: 1, bytes: 12, percent: 99, is_last: true };
+    assert!(save_part(&client, &slow, &part).await.unwrap());
+    erase(&archive).await;
+    archive.work().await;
+    assert_eq!(archive.bucket.open_uploads(), 0, "or the phone would take the place of the file");
     let orders = lines(&archive.file(export).await);
     assert_eq!((orders.len(), &*orders[1][2]), (2, ""));
     archive.office.database.finish().await;

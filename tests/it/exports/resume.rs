@@ -29,7 +29,8 @@ async fn many() -> Archive {
     archive
 }
 
-async fn claimed(archive: &Archive, id: Uuid) -> Option<Box<Claimed>> {
+/// Claims an export past the worker; none when somebody has it.
+pub(super) async fn claimed(archive: &Archive, id: Uuid) -> Option<Box<Claimed>> {
     let message = ExportMessage::new(archive.office.tenant_id, id);
     match claim(&archive.office.database.app_client().await, &message, Uuid::now_v7()).await.unwrap() {
         Claim::Yours(claimed) => Some(claimed),
@@ -79,14 +80,14 @@ async fn what_was_saved_is_not_written_again() {
 }
 
 /// Begins an upload past the worker.
-async fn begun(archive: &Archive, claimed: &Claimed) -> String {
+pub(super) async fn begun(archive: &Archive, claimed: &Claimed) -> String {
     let url = format!("{}/{BUCKET}/{}?uploads", archive.bucket.endpoint(), claimed.key());
     let text = browser().post(url).body("").send().await.unwrap().text().await.unwrap();
     text.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_owned()
 }
 
 /// Puts the first part past the worker; its ETag.
-async fn put(archive: &Archive, claimed: &Claimed, upload_id: &str, text: &str) -> String {
+pub(super) async fn put(archive: &Archive, claimed: &Claimed, upload_id: &str, text: &str) -> String {
     let url = format!("{}/{BUCKET}/{}?partNumber=1&uploadId={upload_id}", archive.bucket.endpoint(), claimed.key());
     let answer = browser().put(url).body(text.to_owned()).send().await.unwrap();
     answer.headers()["etag"].to_str().unwrap().to_owned()

@@ -85,14 +85,14 @@ async fn forget(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid) -> Result
     Ok(under_way)
 }
 
-/// Files that may have the phone in them: nobody gets another link to one that is ready, and one that is being written
-/// is begun anew, with an upload of its own. The bucket deletes what is left of both after days.
+/// Files that may have the phone in them: nobody gets another link to one that is ready, which the bucket deletes after
+/// days. One that is being written is begun anew, and its upload stays named, so that whoever begins aborts it first: a
+/// writer who is late then has nothing to complete.
 async fn withdraw_exports(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid) -> Result<()> {
     let sql = format!(
         "update exports e set expires_at = case when e.state = 'ready' then now() end,
             state = case when e.state = 'ready' then 'ready' else 'queued' end,
             claim = null, claimed_until = null, look_at = now(),
-            upload_id = case when e.state = 'ready' then e.upload_id end,
             parts = case when e.state = 'ready' then e.parts else '{{}}' end,
             cursor = case when e.state = 'ready' then e.cursor end,
             written_at = case when e.state = 'ready' then e.written_at end,
