@@ -74,3 +74,19 @@ async fn a_writer_who_is_late_has_nothing_to_complete() {
     assert_eq!((orders.len(), &*orders[1][2]), (2, ""));
     archive.office.database.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn to_forget_somebody_again_takes_no_file_away() {
+    let archive = Archive::open().await;
+    let id = archive.reserved(&[42]).await;
+    tests::seed::pay_in_cash(&archive.office.database, &archive.product, id).await;
+    let buyer_id = tests::look::order(&archive.office.database, id).await.buyer_id;
+    erase(&archive).await;
+    let export = archive.ask("orders", "csv", "en").await;
+    archive.work().await;
+    let mut client = archive.office.database.app_client().await;
+    let again = erase_buyer(&mut client, archive.office.tenant_id, &Whom::Buyer(buyer_id)).await.unwrap();
+    assert!(matches!(again, ErasedBuyer::Done(traces) if !traces.is_known && traces.exports == 0));
+    assert!(archive.show(export).await["download"].is_string(), "it was written afterwards");
+    archive.office.database.finish().await;
+}
