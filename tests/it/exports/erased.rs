@@ -1,9 +1,12 @@
 //! Somebody who was erased stands in no file that is written afterwards, and files from before cannot be had any more.
 
+use domain::exports::Cell;
+use domain::messages::ExportMessage;
 use serde_json::json;
 use store::erasing::{ErasedBuyer, Whom, erase_buyer};
-use store::exports::{Part, begin, save_part};
+use store::exports::{Claim, Part, begin, claim, page, save_part};
 use tests::look::count;
+use uuid::Uuid;
 
 use super::resume::{begun, claimed, put};
 use super::{Archive, PHONE, lines};
@@ -88,5 +91,40 @@ async fn to_forget_somebody_again_takes_no_file_away() {
     let again = erase_buyer(&mut client, archive.office.tenant_id, &Whom::Buyer(buyer_id)).await.unwrap();
     assert!(matches!(again, ErasedBuyer::Done(traces) if !traces.is_known && traces.exports == 0));
     assert!(archive.show(export).await["download"].is_string(), "it was written afterwards");
+    archive.office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_begins_a_file_while_somebody_is_being_forgotten() {
+    let archive = Archive::open().await;
+    let (database, tenant_id) = (&archive.office.database, archive.office.tenant_id);
+    let id = archive.reserved(&[42]).await;
+    tests::seed::pay_in_cash(database, &archive.product, id).await;
+    let message = ExportMessage::new(tenant_id, archive.ask("orders", "csv", "en").await);
+    let waiting = async |wanted: i64| {
+        let sql =
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        count(database, sql).await >= wanted
+    };
+    // The line in the audit log is the last that an erasure writes.
+    let mut owner = database.another_owner().await;
+    let held_up = owner.transaction().await.unwrap();
+    held_up.batch_execute("lock table audit_log in exclusive mode").await.unwrap();
+    let phone = domain::login::Phone::parse(PHONE).unwrap();
+    let mut operator = database.app_client().await;
+    let erasing = tokio::spawn(async move { erase_buyer(&mut operator, tenant_id, &Whom::Phone(phone)).await });
+    while !waiting(1).await {
+        assert!(!erasing.is_finished(), "the erasure does not wait");
+    }
+    let worker = database.app_client().await;
+    let claiming = tokio::spawn(async move { claim(&worker, &message, Uuid::now_v7()).await });
+    while !waiting(2).await {
+        assert!(!claiming.is_finished(), "rows would be read while the phone is there");
+    }
+    held_up.commit().await.unwrap();
+    assert!(matches!(erasing.await.unwrap().unwrap(), ErasedBuyer::Done(_)));
+    let Claim::Yours(claimed) = claiming.await.unwrap().unwrap() else { panic!("nobody else is there") };
+    let found = page(&database.app_client().await, &claimed, None).await.unwrap();
+    assert_eq!((found.rows.len(), &found.rows[0][2]), (1, &Cell::Empty));
     archive.office.database.finish().await;
 }

@@ -88,7 +88,8 @@ async fn forget(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid) -> Result
 
 /// Files that may have the phone in them: nobody gets another link to one that is ready, which the bucket deletes after
 /// days. One that is being written is begun anew, and its upload stays named, so that whoever begins aborts it first: a
-/// writer who is late then has nothing to complete.
+/// writer who is late then has nothing to complete. One that nobody has begun is only locked: whoever claims it reads
+/// rows when the phone is gone.
 async fn withdraw_exports(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid) -> Result<()> {
     let sql = format!(
         "update exports e set expires_at = case when e.state = 'ready' then now() end,
@@ -100,7 +101,7 @@ async fn withdraw_exports(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid)
             rows_done = case when e.state = 'ready' then e.rows_done else 0 end,
             bytes_done = case when e.state = 'ready' then e.bytes_done else 0 end,
             percent = case when e.state = 'ready' then e.percent else 0 end
-        where e.tenant_id = $1 and {FILES} and e.product_id in (
+        where e.tenant_id = $1 and ({FILES} or e.state = 'queued') and e.product_id in (
             select o.product_id from orders o where o.tenant_id = $1 and o.buyer_id = $2)"
     );
     tx.execute_typed(&sql, &[(&tenant_id, UUID), (&buyer_id, UUID)]).await.map_err(from_postgres)?;
