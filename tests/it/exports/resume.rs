@@ -110,7 +110,11 @@ async fn an_upload_that_is_gone_is_begun_again() {
     let id = archive.ask("numbers", "csv", "en").await;
     let first = claimed(&archive, id).await.expect("nobody has it");
     let upload_id = begun(&archive, &first).await;
-    assert!(begin(&archive.office.database.app_client().await, &first, &upload_id).await.unwrap());
+    let client = archive.office.database.app_client().await;
+    assert!(begin(&client, &first, &upload_id).await.unwrap());
+    let etag = put(&archive, &first, &upload_id, SAVED).await;
+    let part = Part { number: 1, etag: &etag, cursor: Some("150"), rows: 150, bytes: 1, percent: 15, is_last: false };
+    assert!(save_part(&client, &first, &part).await.unwrap());
     archive.bucket.forget_uploads();
     change(&archive.office.database, "update exports set claimed_until = now(), look_at = now()", 1).await;
     archive.work().await;
