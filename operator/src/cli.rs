@@ -268,7 +268,7 @@ pub(crate) struct SigningArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreAct {
-    /// Show or change the countries that login codes are sent to
+    /// Show or change the countries that login codes and notices are sent to
     Countries(CountriesArgs),
     /// Show or change what buyers are told about their orders
     Notices(NoticesArgs),

@@ -218,6 +218,9 @@ async fn an_upload_is_begun_once_per_key_and_only_for_images() {
     assert_eq!(first.json()["id"], again.json()["id"]);
     assert_eq!(first.json()["expires_at"], again.json()["expires_at"], "asking again buys no time");
     assert_eq!(begin("a", "image/webp").await.refusal(), is(422, "key-reused"));
+    // Its key is forgotten after a day, what was made under it is not.
+    change(&gallery.office.database, "delete from idempotency_keys", 1).await;
+    assert_eq!(begin("a", "image/png").await.refusal(), is(422, "key-reused"));
     for bad in ["image/svg+xml", "text/html", "image/gif", "image/png; charset=utf-8", "IMAGE/PNG", ""] {
         assert_eq!(begin("b", bad).await.refusal(), is(422, "invalid"), "{bad}");
     }

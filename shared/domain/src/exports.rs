@@ -123,7 +123,7 @@ impl State {
 pub enum Failure {
     /// More rows than a workbook may have here.
     TooManyRows,
-    /// A workbook could not be written within the time of one invocation.
+    /// One invocation was too short for a workbook, or for one part of a CSV file.
     TookTooLong,
     /// It was tried too often.
     GaveUp,

@@ -1,6 +1,6 @@
 //! Notices: what a commit owes a buyer about an order, and what became of it.
 //!
-//! Owed by the statement that moves the order, for buyers who have logged in and for kinds that their store sends. A
+//! Owed by the statement that moves the order, for buyers whose phone is known and for kinds that their store sends. A
 //! row is its own outbox: the reconciler hands it to the queue, a worker claims it, sends it and says how it ended.
 
 mod due;

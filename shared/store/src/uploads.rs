@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use crate::acts::{NewAct, record};
-use crate::errors::from_postgres;
+use crate::errors::{constraint_of, from_postgres};
 use crate::rows::{column, one_word};
 use crate::types::{FLOAT8, INT8, TEXT, UUID};
 
@@ -62,7 +62,12 @@ pub async fn begin(client: &mut Client, id: Uuid, staff_id: Uuid, image: Image, 
         (&UPLOAD_GRACE.as_secs_f64(), FLOAT8),
         (&UPLOADS_OPEN_MAX, INT8),
     ];
-    if tx.execute_typed(sql, &params).await.map_err(from_postgres)? == 0 {
+    let inserted = tx.execute_typed(sql, &params).await.map_err(|error| match constraint_of(&error) {
+        // Ids are made from keys: one that was used before its key was forgotten.
+        Some("uploads_pkey") => Reason::KeyReused.into(),
+        _ => from_postgres(error),
+    })?;
+    if inserted == 0 {
         return Err(Reason::TooManyRequests.into());
     }
     tx.commit().await.map_err(from_postgres)?;

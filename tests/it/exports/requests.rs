@@ -24,6 +24,10 @@ async fn an_export_is_asked_for_once_per_key_and_recorded() {
     let logged = "select count(*) from audit_log where action = 'export_product' and subject = 'export'
         and detail like '%\"kind\":\"orders\"%'";
     assert_eq!(count(&archive.office.database, logged).await, 1);
+    // Its key is forgotten after a day, what was made under it is not.
+    change(&archive.office.database, "delete from idempotency_keys", 1).await;
+    assert_eq!(ask("a", &body).await.refusal(), is(422, "key-reused"));
+    assert_eq!(count(&archive.office.database, "select count(*) from audit_log").await, 1, "nor is it logged");
     for (pointer, value) in [("/kind", "buyers"), ("/format", "pdf"), ("/language", "pt")] {
         let mut bad = body.clone();
         *bad.pointer_mut(pointer).unwrap() = json!(value);

@@ -29,7 +29,8 @@ async fn many() -> Archive {
     archive
 }
 
-async fn claimed(archive: &Archive, id: Uuid) -> Option<Box<Claimed>> {
+/// Claims an export past the worker; none when somebody has it.
+pub(super) async fn claimed(archive: &Archive, id: Uuid) -> Option<Box<Claimed>> {
     let message = ExportMessage::new(archive.office.tenant_id, id);
     match claim(&archive.office.database.app_client().await, &message, Uuid::now_v7()).await.unwrap() {
         Claim::Yours(claimed) => Some(claimed),
@@ -79,14 +80,14 @@ async fn what_was_saved_is_not_written_again() {
 }
 
 /// Begins an upload past the worker.
-async fn begun(archive: &Archive, claimed: &Claimed) -> String {
+pub(super) async fn begun(archive: &Archive, claimed: &Claimed) -> String {
     let url = format!("{}/{BUCKET}/{}?uploads", archive.bucket.endpoint(), claimed.key());
     let text = browser().post(url).body("").send().await.unwrap().text().await.unwrap();
     text.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_owned()
 }
 
 /// Puts the first part past the worker; its ETag.
-async fn put(archive: &Archive, claimed: &Claimed, upload_id: &str, text: &str) -> String {
+pub(super) async fn put(archive: &Archive, claimed: &Claimed, upload_id: &str, text: &str) -> String {
     let url = format!("{}/{BUCKET}/{}?partNumber=1&uploadId={upload_id}", archive.bucket.endpoint(), claimed.key());
     let answer = browser().put(url).body(text.to_owned()).send().await.unwrap();
     answer.headers()["etag"].to_str().unwrap().to_owned()
@@ -109,7 +110,11 @@ async fn an_upload_that_is_gone_is_begun_again() {
     let id = archive.ask("numbers", "csv", "en").await;
     let first = claimed(&archive, id).await.expect("nobody has it");
     let upload_id = begun(&archive, &first).await;
-    assert!(begin(&archive.office.database.app_client().await, &first, &upload_id).await.unwrap());
+    let client = archive.office.database.app_client().await;
+    assert!(begin(&client, &first, &upload_id).await.unwrap());
+    let etag = put(&archive, &first, &upload_id, SAVED).await;
+    let part = Part { number: 1, etag: &etag, cursor: Some("150"), rows: 150, bytes: 1, percent: 15, is_last: false };
+    assert!(save_part(&client, &first, &part).await.unwrap());
     archive.bucket.forget_uploads();
     change(&archive.office.database, "update exports set claimed_until = now(), look_at = now()", 1).await;
     archive.work().await;

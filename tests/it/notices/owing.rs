@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use store::payments::{RefundRequest, request_refund};
+use store::payments::{RefundRequest, request_refund, retry_refund};
+use tests::gateway::{Fault, Matcher};
 use tests::look::{change, count};
 use tests::notices::Told;
 use tests::seed::{self, exact, quick};
@@ -45,6 +46,32 @@ async fn each_step_of_an_order_is_told_once() {
     till.is(order, "refunded").await;
     assert_eq!(told.texts(PHONE).len(), 3, "an order has one notice of each kind");
     assert_eq!(ends(&till).await, ["reserved", "paid", "refunded"].map(|kind| ended(kind, "sent")));
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_failed_untold_leaves_the_next_to_be_told() {
+    let till = Till::open(Policy::default()).await;
+    let (told, buyer) = (Told::default(), known(&till).await);
+    let order = till.reserve(&buyer, &exact(&[7])).await;
+    let attempt = till.open_payment(&buyer, order, "first", "card").await;
+    till.gateway.pay(attempt).unwrap();
+    till.settle().await;
+    tell(&till, &told).await;
+    till.gateway.script(Matcher::any(), Fault::PendingThenFailed(300), 1);
+    refund(&till, order, None).await;
+    till.is(order, "refunding").await;
+    tell(&till, &told).await;
+    assert_eq!(ends(&till).await.pop(), Some(ended("refunded", "needless")));
+    let failed = "select id from refunds where state = 'failed'";
+    let failed: Uuid = till.database.owner().query_one(failed, &[]).await.unwrap().get(0);
+    let mut client = till.database.app_client().await;
+    retry_refund(&mut client, till.product.described.tenant_id, order, failed).await.unwrap();
+    till.rest().await;
+    till.is(order, "refunded").await;
+    tell(&till, &told).await;
+    assert_eq!(ends(&till).await.pop(), Some(ended("refunded", "sent")));
+    assert_eq!(told.texts(PHONE).last().unwrap(), "A store (A raffle): te devolvemos BRL 2,50 por donde pagaste.");
     till.finish().await;
 }
 

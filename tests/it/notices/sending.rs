@@ -6,7 +6,7 @@ use serde_json::json;
 use store::notices::{Channel, Claim, claim, end, mark_sent, may_have};
 use tests::login::Door;
 use tests::look::change;
-use tests::notices::Told;
+use tests::notices::{Told, log_in};
 use tests::seed::{self, exact, quick};
 use tests::till::{Policy, Till};
 use uuid::Uuid;
@@ -117,5 +117,23 @@ async fn nobody_gets_more_than_the_pots_hold() {
     let fuse = "update login_limits set full_until = now() + interval '1 day' where subject = md5('notices')::uuid";
     change(&till.database, fuse, 1).await;
     assert!(!may_have(&client, Uuid::now_v7()).await.unwrap(), "nobody has any while the fuse is blown");
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_message_goes_to_a_country_that_the_store_does_not_serve() {
+    let till = Till::open(Policy::default()).await;
+    let (told, buyer) = (Told::default(), till.buyer());
+    // As staff enter it who sell over the counter: nobody has logged in with it.
+    let abroad = "+882123456789";
+    log_in(&till.database, till.product.described.tenant_id, buyer.id, abroad).await;
+    till.reserve(&buyer, &quick(1)).await;
+    tell(&till, &told).await;
+    assert_eq!((told.texts(abroad), ends(&till).await), (Vec::new(), vec![ended("reserved", "needless")]));
+    change(&till.database, "update buyers set email = 'a@example.org'", 1).await;
+    till.reserve(&buyer, &quick(1)).await;
+    tell(&till, &told).await;
+    assert_eq!((told.texts(abroad).len(), told.mailbox.mails().len()), (0, 1), "mail costs the same everywhere");
+    assert_eq!(ends(&till).await, [ended("reserved", "needless"), ended("reserved", "sent")]);
     till.finish().await;
 }

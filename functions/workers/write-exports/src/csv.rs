@@ -14,7 +14,8 @@ const PAGES_PER_SIGN: usize = 100;
 
 /// Writes what is left.
 pub(crate) async fn write(state: &State, claimed: &mut Claimed, deadline: Deadline) -> Result<End> {
-    if claimed.upload_id.is_none() && !start_over(state, claimed).await? {
+    // Of an upload that has no saved part nothing is known: whoever began it may still add parts, or complete it.
+    if claimed.parts.is_empty() && !start_over(state, claimed).await? {
         return Ok(End::Lost);
     }
     // An upload that is gone, as after a day of rest, is begun again once.

@@ -114,8 +114,11 @@ async fn write(state: &State, message: &ExportMessage, deadline: Deadline) -> Re
             put_down(&*state.database.client().await?, &claimed).await?;
         }
         Ok(End::Failed(failure)) => {
-            give_up(state, &claimed, failure).await?;
-            failed(message, failure);
+            if give_up(state, &claimed, failure).await? {
+                failed(message, failure);
+            } else {
+                count("lost");
+            }
         }
         Err(error) => {
             // The claim would end by itself, only later.
@@ -128,12 +131,13 @@ async fn write(state: &State, message: &ExportMessage, deadline: Deadline) -> Re
     Ok(Outcome::Done)
 }
 
-async fn give_up(state: &State, claimed: &Claimed, failure: Failure) -> Result<()> {
-    fail(&*state.database.client().await?, claimed, failure).await?;
-    if let Some(upload_id) = &claimed.upload_id {
+/// False when somebody else has the export, and with it the upload.
+async fn give_up(state: &State, claimed: &Claimed, failure: Failure) -> Result<bool> {
+    let is_ours = fail(&*state.database.client().await?, claimed, failure).await?;
+    if let Some(upload_id) = claimed.upload_id.as_ref().filter(|_| is_ours) {
         state.bucket.abort(&claimed.key(), upload_id).await;
     }
-    Ok(())
+    Ok(is_ours)
 }
 
 fn failed(message: &ExportMessage, failure: Failure) {

@@ -77,29 +77,31 @@ async fn forget(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid) -> Result
     ] {
         tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     }
-    withdraw_exports(tx, tenant_id, buyer_id).await?;
     let sql = "delete from buyers where tenant_id = $1 and id = $2";
     if tx.execute_typed(sql, &params).await.map_err(from_postgres)? == 1 {
+        // Files that were written after somebody was forgotten have no phone in them.
+        withdraw_exports(tx, tenant_id, buyer_id).await?;
         log_of_operator(tx, tenant_id, OperatorAct::EraseBuyer, Subject::Buyer, buyer_id).await?;
     }
     Ok(under_way)
 }
 
-/// Files that may have the phone in them: nobody gets another link to one that is ready, and one that is being written
-/// is begun anew, with an upload of its own. The bucket deletes what is left of both after days.
+/// Files that may have the phone in them: nobody gets another link to one that is ready, which the bucket deletes after
+/// days. One that is being written is begun anew, and its upload stays named, so that whoever begins aborts it first: a
+/// writer who is late then has nothing to complete. One that nobody has begun is only locked: whoever claims it reads
+/// rows when the phone is gone.
 async fn withdraw_exports(tx: &Transaction<'_>, tenant_id: Uuid, buyer_id: Uuid) -> Result<()> {
     let sql = format!(
         "update exports e set expires_at = case when e.state = 'ready' then now() end,
             state = case when e.state = 'ready' then 'ready' else 'queued' end,
             claim = null, claimed_until = null, look_at = now(),
-            upload_id = case when e.state = 'ready' then e.upload_id end,
             parts = case when e.state = 'ready' then e.parts else '{{}}' end,
             cursor = case when e.state = 'ready' then e.cursor end,
             written_at = case when e.state = 'ready' then e.written_at end,
             rows_done = case when e.state = 'ready' then e.rows_done else 0 end,
             bytes_done = case when e.state = 'ready' then e.bytes_done else 0 end,
             percent = case when e.state = 'ready' then e.percent else 0 end
-        where e.tenant_id = $1 and {FILES} and e.product_id in (
+        where e.tenant_id = $1 and ({FILES} or e.state = 'queued') and e.product_id in (
             select o.product_id from orders o where o.tenant_id = $1 and o.buyer_id = $2)"
     );
     tx.execute_typed(&sql, &[(&tenant_id, UUID), (&buyer_id, UUID)]).await.map_err(from_postgres)?;

@@ -89,7 +89,7 @@ pub async fn find_traces(client: &Client, tenant_id: Uuid, whom: &Whom) -> Resul
             (select count(*) from login_codes c where c.tenant_id = $1 and c.phone = w.phone) as login_codes,
             (select count(*) from ordered) as orders,
             (select count(*) from ordered where has_texts) as texts,
-            (select count(*) from exports e where e.tenant_id = $1 and {FILES}
+            (select count(*) from exports e where e.tenant_id = $1 and {FILES} and exists (select from person)
                 and e.product_id in (select product_id from ordered)) as exports
         from whom w"
     );

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use crate::acts::{NewAct, record};
-use crate::errors::from_postgres;
+use crate::errors::{constraint_of, from_postgres};
 use crate::products;
 use crate::rows::{column, one_word};
 use crate::types::{INT8, TEXT, UUID};
@@ -103,7 +103,12 @@ pub async fn request(client: &mut Client, new: &NewExport, act: &NewAct) -> Resu
         (&new.language.tag(), TEXT),
         (&EXPORTS_OPEN_MAX, INT8),
     ];
-    if tx.execute_typed(sql, &params).await.map_err(from_postgres)? == 0 {
+    let inserted = tx.execute_typed(sql, &params).await.map_err(|error| match constraint_of(&error) {
+        // Ids are made from keys: one that was used before its key was forgotten.
+        Some("exports_pkey") => Reason::KeyReused.into(),
+        _ => from_postgres(error),
+    })?;
+    if inserted == 0 {
         return Err(Reason::TooManyRequests.into());
     }
     tx.commit().await.map_err(from_postgres)?;

@@ -1,4 +1,4 @@
-//! The countries that a store sends codes to.
+//! The countries that a store sends codes and notices to.
 
 use domain::{Reason, Result};
 use tokio_postgres::Client;

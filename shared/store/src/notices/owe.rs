@@ -1,7 +1,7 @@
 //! Owing a notice: a part of the statement that moves orders, so that it costs no round trip.
 
 use domain::Result;
-use domain::notices::Kind;
+use domain::notices::{Kind, Outcome};
 use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -22,15 +22,24 @@ pub(crate) fn owing(orders: &str) -> String {
     )
 }
 
-/// Owes the notice that money of an order goes back. Later refunds of the same order have none of their own.
+/// Owes the notice that money of an order goes back. Later refunds of the same order have none of their own, unless the
+/// first came to nothing before anybody was told of it.
 pub(crate) async fn owe_refund(tx: &Transaction<'_>, tenant_id: Uuid, order_id: Uuid, buyer_id: Uuid) -> Result<()> {
     let sql = "insert into notices (order_id, kind, tenant_id)
         select $2, $4, t.id from tenants t
         where t.id = $1 and $4 = any(t.notices)
             and exists (select from buyers b where b.id = $3 and b.tenant_id = t.id)
-        on conflict on constraint notices_pkey do nothing";
-    let params: [(&(dyn ToSql + Sync), _); 4] =
-        [(&tenant_id, UUID), (&order_id, UUID), (&buyer_id, UUID), (&Kind::Refunded.word(), TEXT)];
+        on conflict on constraint notices_pkey do update set created_at = now(), look_at = now(), attempts = 0,
+            claimed_until = null, not_before = null, phone_sent_at = null, email_sent_at = null, failure = null,
+            outcome = null
+        where notices.outcome = $5";
+    let params: [(&(dyn ToSql + Sync), _); 5] = [
+        (&tenant_id, UUID),
+        (&order_id, UUID),
+        (&buyer_id, UUID),
+        (&Kind::Refunded.word(), TEXT),
+        (&Outcome::Needless.word(), TEXT),
+    ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
 }

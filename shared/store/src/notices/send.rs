@@ -42,7 +42,7 @@ pub struct Claimed {
     pub facts: Facts,
     /// Tries so far, this one included.
     pub attempts: i16,
-    /// It has reached the phone's provider before.
+    /// It has reached the phone's provider before, or the store does not serve the phone's country.
     pub phone_done: bool,
     /// It has reached the mail's provider before.
     pub email_done: bool,
@@ -92,7 +92,7 @@ pub async fn claim(client: &Client, message: &NoticeMessage) -> Result<Claim> {
             and (n.not_before is null or n.not_before <= now())
         returning n.attempts, before.claimed_until is not null as is_repeat,
             before.phone_sent_at is not null as phone_done, before.email_sent_at is not null as email_done,
-            n.kind = any(t.notices) as is_wanted, t.name as store, p.name as product, p.padding, p.zone,
+            n.kind = any(t.notices) as is_wanted, t.phone_prefixes, t.name as store, p.name as product, p.padding, p.zone,
             o.state, o.reason, o.currency, o.expires_at, o.expires_at > now() as is_held,
             o.numbers, coalesce(o.given_up, '{}') as given_up,
             (select coalesce(sum(r.amount_minor), 0)::int8 from refunds r
@@ -135,17 +135,22 @@ fn claimed(row: &Row, message: &NoticeMessage) -> Result<Option<Claimed>> {
     };
     let Some(event) = event(row, message.kind)? else { return Ok(None) };
     let phone = Phone::parse(phone).ok_or_else(|| Error::fault("a phone is not in E.164"))?;
-    let email: Option<&str> = column(row, "email")?;
+    let email = column::<Option<&str>>(row, "email")?.and_then(Email::parse);
+    // Staff may have entered any phone, and messages to some countries cost much.
+    let is_served = column::<Vec<&str>>(row, "phone_prefixes")?.contains(&phone.prefix());
+    if !is_served && email.is_none() {
+        return Ok(None);
+    }
     let language: Option<&str> = column(row, "language")?;
     Ok(Some(Claimed {
         message: *message,
         buyer_id: column(row, "buyer_id")?,
-        email: email.and_then(Email::parse),
+        email,
         language: language.and_then(Language::from_tag).unwrap_or_else(|| phone.language()),
         phone,
         facts: Facts { store: column(row, "store")?, product: column(row, "product")?, event },
         attempts: column(row, "attempts")?,
-        phone_done: column(row, "phone_done")?,
+        phone_done: column(row, "phone_done")? || !is_served,
         email_done: column(row, "email_done")?,
         is_repeat: column(row, "is_repeat")?,
     }))

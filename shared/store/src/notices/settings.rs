@@ -38,7 +38,7 @@ pub async fn save_kinds(client: &Client, tenant_id: Uuid, kinds: &[Kind]) -> Res
 /// Where a buyer's notices go beside the phone; nowhere with none.
 ///
 /// # Errors
-/// Not-found when nobody has logged in with that phone at the store, or busy or fault from the database.
+/// Not-found when no buyer of the store has that phone, or busy or fault from the database.
 pub async fn save_email(client: &Client, tenant_id: Uuid, phone: &Phone, email: Option<&Email>) -> Result<()> {
     let sql = "update buyers set email = $3 where tenant_id = $1 and phone = $2";
     let email = email.map(Email::as_str);

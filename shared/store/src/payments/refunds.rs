@@ -133,11 +133,13 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     let tx = client.transaction().await.map_err(from_postgres)?;
     let mut money = Money::lock(&tx, request.tenant_id, request.order_id).await?.ok_or(Reason::NotFound)?;
     // A key that is known names a refund that is.
-    if let Some(act) = act {
-        record(&tx, act).await?;
-    }
+    let is_new = match act {
+        Some(act) => record(&tx, act).await?,
+        None => false,
+    };
     if let Some(known) = money.refunds.iter().find(|refund| refund.id == request.refund_id) {
-        return Ok(known.clone());
+        // Ids are made from keys: one that was used before its key was forgotten may have been for other numbers.
+        return if is_new { Err(Reason::KeyReused.into()) } else { Ok(known.clone()) };
     }
     let paid = money.attempts.iter().find(|attempt| attempt.used == Some(Use::Payment)).cloned();
     let Some(attempt) = paid.filter(|_| matches!(money.order.state, State::Paid | State::Refunding)) else {
