@@ -4,7 +4,6 @@
 //! before the rows of attempts, refunds and disputes.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use domain::orders::{Fallback, State};
 use domain::payments::{DisputeState, RefundCause, RefundState, Use};
@@ -14,6 +13,7 @@ use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
+use super::disputes::{self, Dispute, dispute_from};
 use super::refunds::{self, Refund, refund_from};
 use crate::errors::from_postgres;
 use crate::notices::{owe_refund, owing};
@@ -69,18 +69,6 @@ impl LockedOrder {
     pub(super) fn owned(&self) -> Vec<i32> {
         self.numbers.iter().copied().filter(|number| !self.given_up.contains(number)).collect()
     }
-}
-
-pub(super) struct Dispute {
-    pub(super) id: Uuid,
-    pub(super) attempt_id: Uuid,
-    pub(super) gateway_dispute_id: String,
-    pub(super) amount_minor: i64,
-    pub(super) state: DisputeState,
-    /// Since it was first heard of.
-    pub(super) age: Duration,
-    /// Numbers that it gave up.
-    pub(super) numbers: Vec<i32>,
 }
 
 impl Money {
@@ -251,6 +239,14 @@ impl Money {
         }
     }
 
+    /// What was asked for to go back is never over the money.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.attempts.iter().any(|attempt| self.going_back(attempt.id) > attempt.captured_minor) {
+            return Err(Error::fault("more would go back than was captured"));
+        }
+        Ok(())
+    }
+
     /// Writes what has changed; the order first, as it is locked first.
     pub(super) async fn write(&self, tx: &Transaction<'_>) -> Result<()> {
         self.write_order(tx).await?;
@@ -265,7 +261,7 @@ impl Money {
             }
         }
         for dispute in &self.disputes {
-            write_dispute(tx, dispute, self.order.tenant_id, self.order.id).await?;
+            disputes::write(tx, dispute, self.order.tenant_id, self.order.id).await?;
         }
         let written = |id: &Uuid| self.new_refunds.contains(id) || self.changed_refunds.contains(id);
         if self.refunds.iter().any(|refund| refund.state.is_accepted() && written(&refund.id)) {
@@ -353,25 +349,6 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
 }
 
-async fn write_dispute(tx: &Transaction<'_>, dispute: &Dispute, tenant_id: Uuid, order_id: Uuid) -> Result<()> {
-    let sql =
-        "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state, numbers)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)
-        on conflict on constraint disputes_at_gateway
-        do update set state = excluded.state, amount_minor = excluded.amount_minor, numbers = excluded.numbers";
-    let params: [(&(dyn ToSql + Sync), _); 8] = [
-        (&dispute.id, UUID),
-        (&tenant_id, UUID),
-        (&order_id, UUID),
-        (&dispute.attempt_id, UUID),
-        (&dispute.gateway_dispute_id, TEXT),
-        (&dispute.amount_minor, INT8),
-        (&dispute.state.word(), TEXT),
-        (&dispute.numbers, INT4S),
-    ];
-    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "disputes")
-}
-
 fn order_from(row: &Row) -> Result<LockedOrder> {
     let state = one_word(row, "state", State::from_word)?;
     Ok(LockedOrder {
@@ -391,17 +368,5 @@ fn order_from(row: &Row) -> Result<LockedOrder> {
         version: column(row, "version")?,
         state_before: state,
         numbers_changed: false,
-    })
-}
-
-fn dispute_from(row: &Row) -> Result<Dispute> {
-    Ok(Dispute {
-        id: column(row, "id")?,
-        attempt_id: column(row, "attempt_id")?,
-        gateway_dispute_id: column(row, "gateway_dispute_id")?,
-        amount_minor: column(row, "amount_minor")?,
-        state: one_word(row, "state", DisputeState::from_word)?,
-        age: Duration::try_from_secs_f64(column(row, "age")?).unwrap_or_default(),
-        numbers: column(row, "numbers")?,
     })
 }

@@ -4,7 +4,7 @@ use domain::limits::{KEY_KEPT_FOR, LOOK_AFTER, LOOK_BACKOFF_MAX, LOOKS_PER_PASS_
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
-use domain::{Error, Reason, Result};
+use domain::{Reason, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
@@ -390,14 +390,4 @@ pub(super) async fn update(tx: &Transaction<'_>, refund: &Refund) -> Result<()> 
 /// Seconds until it wants to be looked at; none once nothing more is expected.
 fn next_look(refund: &Refund) -> Option<f64> {
     matches!(refund.state, RefundState::Created | RefundState::Pending).then(|| LOOK_AFTER.as_secs_f64())
-}
-
-/// A refund that was asked for is never over the money.
-pub(super) fn check(money: &Money) -> Result<()> {
-    for attempt in &money.attempts {
-        if money.going_back(attempt.id) > attempt.captured_minor {
-            return Err(Error::fault("more would go back than was captured"));
-        }
-    }
-    Ok(())
 }
