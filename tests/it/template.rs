@@ -124,3 +124,27 @@ fn a_bucket_with_a_fixed_name_is_not_in_the_way_of_the_next_deployment() {
     }
     assert_eq!(template.resource("UploadsBucket").whole["DeletionPolicy"], "RetainExceptOnCreate", "images stay");
 }
+
+#[test]
+fn what_the_database_logs_names_nobody_and_is_not_kept_for_ever() {
+    let infra = Template::read("infra/database.yaml");
+    let parameters = infra.resource("DatabaseParameters").get("/Parameters");
+    // The detail of a violated constraint quotes the row.
+    assert_eq!(parameters["log_error_verbosity"], "terse");
+    for setting in ["log_parameter_max_length", "log_parameter_max_length_on_error"] {
+        assert_eq!(parameters[setting], "0", "{setting}");
+    }
+    let database = infra.resource("Database");
+    let exported = database.get("/EnableCloudwatchLogsExports").as_array().unwrap();
+    assert!(!exported.is_empty());
+    for kind in exported {
+        let name = format!("/aws/rds/instance/${{AWS::StackName}}/{}", kind.as_str().unwrap());
+        let group = infra
+            .of_type("AWS::Logs::LogGroup")
+            .find(|group| *group.get("/LogGroupName") == json!({ "Fn::Sub": name }))
+            .unwrap_or_else(|| panic!("RDS would make {name}, and keep it"));
+        assert_eq!(*group.get("/RetentionInDays"), json!({ "Ref": "LogRetentionDays" }), "{}", group.id);
+        let before = database.whole["DependsOn"].as_array().unwrap();
+        assert!(before.contains(&json!(group.id)), "{} must be there before the database", group.id);
+    }
+}
