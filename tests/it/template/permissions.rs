@@ -179,6 +179,25 @@ fn only_who_asks_gateways_has_a_way_out() {
 }
 
 #[test]
+fn the_database_is_reached_by_the_proxy_and_migrations_the_proxy_by_functions_and_operators() {
+    let network = Template::read("infra/network.yaml");
+    let name = |value: &Value| value["Ref"].as_str().unwrap_or_default().to_owned();
+    let sources = |group: &str| -> BTreeSet<String> {
+        let rules = network.of_type("AWS::EC2::SecurityGroupIngress");
+        let into = rules.filter(|rule| name(rule.get("/GroupId")) == group);
+        into.map(|rule| name(rule.get("/SourceSecurityGroupId"))).collect()
+    };
+    let groups = |names: &[&str]| names.iter().map(|name| format!("{name}SecurityGroup")).collect::<BTreeSet<_>>();
+    assert_eq!(sources("DatabaseSecurityGroup"), groups(&["Proxy", "Migrate"]));
+    assert_eq!(sources("ProxySecurityGroup"), groups(&["Functions", "Gateways", "Operators"]));
+    for group in network.of_type("AWS::EC2::SecurityGroup") {
+        assert!(group.get("/SecurityGroupIngress").is_null(), "{}: rules stand by themselves", group.id);
+        let has_a_way_out = group.get("/SecurityGroupEgress").to_string().contains("0.0.0.0/0");
+        assert_eq!(has_a_way_out, group.id == "GatewaysSecurityGroup", "{}", group.id);
+    }
+}
+
+#[test]
 fn functions_connect_as_one_role_and_only_as_that() {
     let template = application();
     let connect: Vec<String> = statements(&template)
