@@ -249,7 +249,7 @@ pub(crate) struct NumbersArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysAct {
-    /// Put a new key in front of the private keys that sign buyers' tokens; prints the public halves
+    /// Put a new key in front of the private keys that sign tokens; prints the public halves
     ///
     /// The file is for the secret; make it with a first run. Deploy the public halves as TokenKeys first, the secret
     /// afterwards, or tokens of the new key are refused meanwhile. No database is needed.

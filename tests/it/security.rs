@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use operator::Cli;
 use tests::files;
 
@@ -75,6 +75,31 @@ fn commands_of_the_runbooks_are_the_operators() {
         }
     }
     assert!(commands > 30, "{commands} commands");
+}
+
+/// Commands that do something, as they are written.
+fn leaves(command: &clap::Command, before: &str, found: &mut Vec<String>) {
+    for one in command.get_subcommands() {
+        let name = format!("{before} {}", one.get_name());
+        if one.has_subcommands() {
+            leaves(one, &name, found);
+        } else {
+            found.push(name);
+        }
+    }
+}
+
+#[test]
+fn every_command_of_the_operator_is_written_down() {
+    let texts = ["SECURITY.md", "README.md", "infra/README.md"].map(files::read);
+    let mut commands = Vec::new();
+    leaves(&Cli::command(), "tirada", &mut commands);
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands {
+        let is_shown =
+            |line: &str| line.strip_prefix(&*command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        assert!(texts.iter().flat_map(|text| text.lines()).any(is_shown), "nowhere is shown how to use {command}");
+    }
 }
 
 #[test]

@@ -46,6 +46,9 @@ fn all_connections_together_fit_into_the_database() {
         samconfig.lines().filter_map(|line| line.strip_prefix("DatabaseConnectionsMax = ")?.parse().ok()).collect();
     assert_eq!(stages.len(), 4);
     assert!(stages.iter().all(|connections| *connections >= reserved), "{stages:?}");
+    // AWS keeps 100 of an account's concurrency unreserved: a smaller account refuses the whole deployment.
+    let account = format!("the limit must be {} or more", reserved + 100);
+    assert!(files::read("infra/README.md").contains(&account), "infra/README.md does not say: {account}");
 }
 
 #[test]
@@ -108,4 +111,40 @@ fn schedules_are_bounded_and_named_after_the_stack() {
         assert_eq!(function.0.number("/ReservedConcurrentExecutions"), 1, "{name}: passes do not overlap");
     }
     assert_eq!(jobs, 2);
+}
+
+#[test]
+fn a_bucket_with_a_fixed_name_is_not_in_the_way_of_the_next_deployment() {
+    let template = application();
+    for bucket in template.of_type("AWS::S3::Bucket") {
+        assert!(!bucket.get("/BucketName").is_null(), "{}: roles and the queue's policy name it", bucket.id);
+        // `Retain` keeps it even when the deployment that made it fails: the next one would find the name taken.
+        let policy = bucket.whole["DeletionPolicy"].as_str().unwrap();
+        assert!(matches!(policy, "Delete" | "RetainExceptOnCreate"), "{}: {policy}", bucket.id);
+    }
+    assert_eq!(template.resource("UploadsBucket").whole["DeletionPolicy"], "RetainExceptOnCreate", "images stay");
+}
+
+#[test]
+fn what_the_database_logs_names_nobody_and_is_not_kept_for_ever() {
+    let infra = Template::read("infra/database.yaml");
+    let parameters = infra.resource("DatabaseParameters").get("/Parameters");
+    // The detail of a violated constraint quotes the row.
+    assert_eq!(parameters["log_error_verbosity"], "terse");
+    for setting in ["log_parameter_max_length", "log_parameter_max_length_on_error"] {
+        assert_eq!(parameters[setting], "0", "{setting}");
+    }
+    let database = infra.resource("Database");
+    let exported = database.get("/EnableCloudwatchLogsExports").as_array().unwrap();
+    assert!(!exported.is_empty());
+    for kind in exported {
+        let name = format!("/aws/rds/instance/${{AWS::StackName}}/{}", kind.as_str().unwrap());
+        let group = infra
+            .of_type("AWS::Logs::LogGroup")
+            .find(|group| *group.get("/LogGroupName") == json!({ "Fn::Sub": name }))
+            .unwrap_or_else(|| panic!("RDS would make {name}, and keep it"));
+        assert_eq!(*group.get("/RetentionInDays"), json!({ "Ref": "LogRetentionDays" }), "{}", group.id);
+        let before = database.whole["DependsOn"].as_array().unwrap();
+        assert!(before.contains(&json!(group.id)), "{} must be there before the database", group.id);
+    }
 }

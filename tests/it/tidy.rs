@@ -207,6 +207,18 @@ fn files_are_short_and_say_what_they_own() {
 }
 
 #[test]
+fn the_architecture_names_all_its_sections_at_the_beginning() {
+    let text = files::read("ARCHITECTURE.md");
+    let (contents, _) = text.split_once("\n## ").unwrap();
+    let named: Vec<&str> = contents.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
+    let headings = text.lines().filter_map(|line| line.strip_prefix("## "));
+    let sections: BTreeSet<String> =
+        headings.map(|heading| heading.to_lowercase().replace(':', "").replace(' ', "-")).collect();
+    assert_eq!(named.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(), sections);
+    assert_eq!(named.len(), sections.len(), "each once");
+}
+
+#[test]
 fn nothing_unfinished_is_left_behind() {
     // Put together here, so that this file does not name what it looks for.
     let unfinished = [["to", "do!"], ["db", "g!"], ["unimpl", "emented!"], ["FIX", "ME"], ["TO", "DO"], ["XX", "X"]]

@@ -276,9 +276,6 @@ pub const NOTICES_PER_BUYER: Share = Share { messages: 40, one_per: Duration::fr
 /// Notices altogether: several large openings, and the fuse between an attack and the bill.
 pub const NOTICES_PER_PLATFORM: Share = Share { messages: 300_000, one_per: Duration::from_millis(200) };
 
-/// Staff of one store, removed ones not counted.
-pub const STAFF_PER_STORE_MAX: i64 = 200;
-
 /// Most that one act adds to a hold.
 pub const HOLD_EXTENSION_SECONDS_MAX: i32 = 24 * 3_600;
 

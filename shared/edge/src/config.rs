@@ -169,7 +169,7 @@ impl Config {
         TokenKeys::from_jwks(jwks, self.issuer()?, self.stage)
     }
 
-    /// The keys that sign buyers' tokens, from TIRADA_SIGNING_KEYS; each must be among [`Self::token_keys`].
+    /// The keys that sign tokens, from TIRADA_SIGNING_KEYS; each must be among [`Self::token_keys`].
     ///
     /// # Errors
     /// [`ConfigError`]: not set or not usable, or a key that nobody accepts.

@@ -7,6 +7,7 @@
 mod accounts;
 mod attempts;
 mod book;
+mod disputes;
 mod inbox;
 mod looks;
 mod measure;

@@ -125,25 +125,44 @@ fn roles_are_not_shared_and_say_what_the_variables_say() {
         assert_eq!(publishes, matches!(name, "send-login-code" | "send-notice"), "{name}");
         let mails = own.iter().any(|one| one["Action"] == "ses:SendEmail");
         assert_eq!(mails, matches!(name, "staff" | "send-notice"), "{name}");
-        let files = own.iter().any(|one| one["Action"].to_string().contains("s3:"));
-        assert_eq!(files, matches!(name, "admin" | "write-exports" | "check-uploads"), "{name}");
-        let objects = |action: &str| -> BTreeSet<&str> {
-            let with = own.iter().filter(|one| list(&one["Action"]).contains(&&json!(action)));
-            with.flat_map(|one| list(&one["Resource"])).filter_map(|one| one["Fn::Sub"].as_str()).collect()
-        };
-        // Who signs forms writes to quarantine only, and only who looks at uploads publishes.
-        let [exports, quarantine, public] = OBJECTS;
-        let writes = match name {
-            "admin" => [quarantine].into(),
-            "write-exports" => [exports].into(),
-            "check-uploads" => [public].into(),
-            _ => BTreeSet::new(),
-        };
-        assert_eq!(objects("s3:PutObject"), writes, "{name}");
         let secrets = own.iter().any(|one| one["Action"] == "secretsmanager:GetSecretValue");
         assert_eq!(secrets, name == "migrate", "{name}: only migrations are made as the owner");
         let managed = template.resource(role).get("/ManagedPolicyArns").to_string();
         assert_eq!(managed.contains("ConnectToDatabasePolicy"), name != "migrate", "{name}");
+    }
+}
+
+#[test]
+fn functions_touch_the_objects_that_their_code_does_and_no_other_service() {
+    let template = application();
+    let all = statements(&template);
+    let [exports, quarantine, public] = OBJECTS;
+    for function in template.functions() {
+        let name = function.name();
+        // Who signs forms writes to quarantine only, and only who looks at uploads publishes.
+        let wanted: BTreeSet<(&str, &str)> = match name {
+            "admin" => [("s3:GetObject", exports), ("s3:PutObject", quarantine)].into(),
+            "write-exports" => {
+                ["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"].map(|action| (action, exports)).into()
+            }
+            "check-uploads" => {
+                [("s3:DeleteObject", quarantine), ("s3:GetObject", quarantine), ("s3:PutObject", public)].into()
+            }
+            _ => BTreeSet::new(),
+        };
+        let mut touched = BTreeSet::new();
+        for (_, one) in all.iter().filter(|(holder, _)| *holder == format!("{}Role", function.0.id)) {
+            for action in list(&one["Action"]) {
+                let action = action.as_str().unwrap();
+                let service = action.split(':').next().unwrap();
+                let known = ["logs", "s3", "secretsmanager", "ses", "sns", "sqs", "sts"];
+                assert!(known.contains(&service), "{name} may {action}, which no test looks at");
+                for object in list(&one["Resource"]).into_iter().filter(|_| service == "s3") {
+                    touched.insert((action, object["Fn::Sub"].as_str().unwrap()));
+                }
+            }
+        }
+        assert_eq!(touched, wanted, "{name}");
     }
 }
 
@@ -156,6 +175,25 @@ fn only_who_asks_gateways_has_a_way_out() {
         for parameter in ["GatewaySubnetIds", "GatewaySecurityGroupIds"] {
             assert_eq!(network.contains(parameter), asks, "{}", function.name());
         }
+    }
+}
+
+#[test]
+fn the_database_is_reached_by_the_proxy_and_migrations_the_proxy_by_functions_and_operators() {
+    let network = Template::read("infra/network.yaml");
+    let name = |value: &Value| value["Ref"].as_str().unwrap_or_default().to_owned();
+    let sources = |group: &str| -> BTreeSet<String> {
+        let rules = network.of_type("AWS::EC2::SecurityGroupIngress");
+        let into = rules.filter(|rule| name(rule.get("/GroupId")) == group);
+        into.map(|rule| name(rule.get("/SourceSecurityGroupId"))).collect()
+    };
+    let groups = |names: &[&str]| names.iter().map(|name| format!("{name}SecurityGroup")).collect::<BTreeSet<_>>();
+    assert_eq!(sources("DatabaseSecurityGroup"), groups(&["Proxy", "Migrate"]));
+    assert_eq!(sources("ProxySecurityGroup"), groups(&["Functions", "Gateways", "Operators"]));
+    for group in network.of_type("AWS::EC2::SecurityGroup") {
+        assert!(group.get("/SecurityGroupIngress").is_null(), "{}: rules stand by themselves", group.id);
+        let has_a_way_out = group.get("/SecurityGroupEgress").to_string().contains("0.0.0.0/0");
+        assert_eq!(has_a_way_out, group.id == "GatewaysSecurityGroup", "{}", group.id);
     }
 }
 

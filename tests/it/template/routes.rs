@@ -43,6 +43,10 @@ fn the_stage_adds_nothing_to_paths_and_throttles_what_writes() {
     for route in settings.keys() {
         assert!(routes.contains(route), "settings of a route that is not there: {route}");
     }
+    // Or an update that adds a route and its settings is refused while the stage knows the settings only.
+    let before = stage.whole["DependsOn"].as_array().unwrap().iter().map(|id| template.resource(id.as_str().unwrap()));
+    let before: BTreeSet<&str> = before.map(|route| route.get("/RouteKey").as_str().unwrap()).collect();
+    assert_eq!(before, settings.keys().map(String::as_str).collect());
     for route in routes.iter().filter(|route| route.starts_with("POST")) {
         assert!(settings.contains_key(route), "{route} is not throttled");
     }

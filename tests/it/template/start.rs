@@ -194,11 +194,15 @@ fn keys_and_the_sandbox_are_only_where_they_may_be() {
         ("PhonesFile", true),
         ("MailsFile", true),
         ("MailFrom", false),
+        ("DatabaseCaPem", false),
     ] {
         let is_empty = json!({ "Fn::Equals": [{ "Ref": parameter }, ""] });
         let assertion = if must_be_empty { is_empty } else { json!({ "Fn::Not": [is_empty] }) };
         assert!(rules.contains(&format!("{{\"Assert\":{assertion},")), "no rule says {assertion}");
     }
+    // Without public keys everything would be deployed, and nobody could log in.
+    let none = json!({ "Fn::Equals": [{ "Ref": "TokenKeys" }, template.0["Parameters"]["TokenKeys"]["Default"]] });
+    assert!(rules.contains(&json!({ "Fn::Not": [none] }).to_string()), "no rule says that there are TokenKeys");
     for line in files::read("samconfig.toml").lines() {
         for keys in ["SealingKeys =", "SigningKeys =", "LoginKeys ="] {
             assert!(!line.starts_with(keys), "keys in the clear: {line}");

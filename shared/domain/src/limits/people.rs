@@ -1,4 +1,7 @@
-//! Bounds of what is kept of people, and of forgetting them.
+//! Bounds of people: who works for a store, what is kept of anybody, and forgetting them.
+
+/// Staff of one store, removed ones not counted.
+pub const STAFF_PER_STORE_MAX: i64 = 200;
 
 /// Longest name of a person, in characters.
 pub const NAME_CHARS_MAX: usize = 80;

@@ -6,7 +6,6 @@
 mod write;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use domain::orders::{Fallback, State};
 use domain::payments::{DisputeState, RefundCause, RefundState, Use};
@@ -16,6 +15,7 @@ use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
 
 use super::attempts::{Attempt, COLUMNS, attempt_from};
+use super::disputes::{Dispute, dispute_from};
 use super::refunds::{self, Refund, refund_from};
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
@@ -69,18 +69,6 @@ impl LockedOrder {
     pub(super) fn owned(&self) -> Vec<i32> {
         self.numbers.iter().copied().filter(|number| !self.given_up.contains(number)).collect()
     }
-}
-
-pub(super) struct Dispute {
-    pub(super) id: Uuid,
-    pub(super) attempt_id: Uuid,
-    pub(super) gateway_dispute_id: String,
-    pub(super) amount_minor: i64,
-    pub(super) state: DisputeState,
-    /// Since it was first heard of.
-    pub(super) age: Duration,
-    /// Numbers that it gave up.
-    pub(super) numbers: Vec<i32>,
 }
 
 impl Money {
@@ -250,6 +238,14 @@ impl Money {
             self.add_refund(refund);
         }
     }
+
+    /// What was asked for to go back is never over the money.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.attempts.iter().any(|attempt| self.going_back(attempt.id) > attempt.captured_minor) {
+            return Err(Error::fault("more would go back than was captured"));
+        }
+        Ok(())
+    }
 }
 
 fn order_from(row: &Row) -> Result<LockedOrder> {
@@ -271,17 +267,5 @@ fn order_from(row: &Row) -> Result<LockedOrder> {
         version: column(row, "version")?,
         state_before: state,
         numbers_changed: false,
-    })
-}
-
-fn dispute_from(row: &Row) -> Result<Dispute> {
-    Ok(Dispute {
-        id: column(row, "id")?,
-        attempt_id: column(row, "attempt_id")?,
-        gateway_dispute_id: column(row, "gateway_dispute_id")?,
-        amount_minor: column(row, "amount_minor")?,
-        state: one_word(row, "state", DisputeState::from_word)?,
-        age: Duration::try_from_secs_f64(column(row, "age")?).unwrap_or_default(),
-        numbers: column(row, "numbers")?,
     })
 }

@@ -11,9 +11,10 @@ use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use super::attempts::Attempt;
-use super::money::{Dispute, Money, Stray};
+use super::disputes::Dispute;
+use super::money::{Money, Stray};
 use super::policy::{self, Policy, policy_from};
-use super::refunds::{Refund, check};
+use super::refunds::Refund;
 use super::settle::{Settled, settle};
 use crate::catalog::Product;
 use crate::errors::from_postgres;
@@ -125,7 +126,7 @@ async fn once(
     let mut money = Money::lock(&tx, product.described.tenant_id, order_id).await?.ok_or(Reason::NotFound)?;
     hear(&mut money)?;
     let settled = settle(&tx, product, policy, &mut money).await?;
-    check(&money)?;
+    money.check()?;
     money.write(&tx).await?;
     report_strays(&tx, product, &money).await?;
     fail::fail_point!("payment.before_commit");

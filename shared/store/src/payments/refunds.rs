@@ -4,7 +4,7 @@ use domain::limits::{KEY_KEPT_FOR, LOOKS_PER_PASS_MAX, REFUND_KEY_AGE};
 use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
-use domain::{Error, Reason, Result};
+use domain::{Reason, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
@@ -340,15 +340,5 @@ async fn owe(tx: &Transaction<'_>, money: &Money, refund_id: Uuid) -> Result<()>
         (&money.order.id, UUID),
     ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
-    Ok(())
-}
-
-/// A refund that was asked for is never over the money.
-pub(super) fn check(money: &Money) -> Result<()> {
-    for attempt in &money.attempts {
-        if money.going_back(attempt.id) > attempt.captured_minor {
-            return Err(Error::fault("more would go back than was captured"));
-        }
-    }
     Ok(())
 }

@@ -7,11 +7,12 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::{Dispute, Money};
+use super::Money;
 use crate::errors::from_postgres;
 use crate::notices::{owe_refund, owing};
 use crate::numbers::expect;
 use crate::payments::attempts::Attempt;
+use crate::payments::disputes;
 use crate::payments::refunds::Refund;
 use crate::payments::settle::next_look;
 use crate::types::{BOOL, FLOAT8, INT2, INT4, INT4S, INT8, TEXT, TEXTS, TIMESTAMPTZ, UUID};
@@ -31,7 +32,7 @@ impl Money {
             }
         }
         for dispute in &self.disputes {
-            write_dispute(tx, dispute, self.order.tenant_id, self.order.id).await?;
+            disputes::write(tx, dispute, self.order.tenant_id, self.order.id).await?;
         }
         let written = |id: &Uuid| self.new_refunds.contains(id) || self.changed_refunds.contains(id);
         if self.refunds.iter().any(|refund| refund.state.is_accepted() && written(&refund.id)) {
@@ -117,25 +118,6 @@ async fn write_attempt(tx: &Transaction<'_>, attempt: &Attempt) -> Result<()> {
         (&attempt.tenant_id, UUID),
     ];
     expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "attempts")
-}
-
-async fn write_dispute(tx: &Transaction<'_>, dispute: &Dispute, tenant_id: Uuid, order_id: Uuid) -> Result<()> {
-    let sql =
-        "insert into disputes (id, tenant_id, order_id, attempt_id, gateway_dispute_id, amount_minor, state, numbers)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)
-        on conflict on constraint disputes_at_gateway
-        do update set state = excluded.state, amount_minor = excluded.amount_minor, numbers = excluded.numbers";
-    let params: [(&(dyn ToSql + Sync), _); 8] = [
-        (&dispute.id, UUID),
-        (&tenant_id, UUID),
-        (&order_id, UUID),
-        (&dispute.attempt_id, UUID),
-        (&dispute.gateway_dispute_id, TEXT),
-        (&dispute.amount_minor, INT8),
-        (&dispute.state.word(), TEXT),
-        (&dispute.numbers, INT4S),
-    ];
-    expect(1, tx.execute_typed(sql, &params).await.map_err(from_postgres)?, "disputes")
 }
 
 async fn insert_refund(tx: &Transaction<'_>, refund: &Refund) -> Result<()> {
