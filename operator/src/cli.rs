@@ -268,10 +268,24 @@ pub(crate) struct SigningArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreAct {
+    /// Open a store, which sells nothing yet and has no staff
+    ///
+    /// Its owner comes next: tirada staff invite --store SLUG --email ADDRESS --role owner
+    Open(OpenArgs),
     /// Show or change the countries that login codes and notices are sent to
     Countries(CountriesArgs),
     /// Show or change what buyers are told about their orders
     Notices(NoticesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// Its name in URLs, for good: 1 to 40 characters of a-z, 0-9 and -
+    #[arg(long, value_name = "SLUG")]
+    pub(crate) store: String,
+    /// Its name for people, which its owner may change
+    #[arg(long)]
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]

@@ -55,7 +55,7 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
         Command::Products { store, limit } => products::list(&client().await?, store.as_deref(), limit).await,
         Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
         Command::Keys { act } => keys::make(act),
-        Command::Store { act } => stores::change(&client().await?, act).await,
+        Command::Store { act } => stores::change(&mut client().await?, act).await,
         Command::Buyer { act } => buyers::change(&mut client().await?, act, confirm).await,
         Command::Staff { act } => staff::change(&mut client().await?, act, environment, confirm).await,
         Command::Product { act } => policy::change(&client().await?, act).await,

@@ -1,23 +1,41 @@
-//! Stores: where their login codes may be sent, and what their buyers are told.
+//! Stores: opened here, where their login codes may be sent, and what their buyers are told.
 
+use domain::catalog::{is_label, is_name};
 use domain::login::is_prefix;
 use domain::notices::Kind;
 use serde_json::json;
 use store::Client;
 use store::login::{list_prefixes, save_prefixes};
 use store::notices::{list_kinds, save_kinds};
+use uuid::Uuid;
 
-use crate::cli::{CountriesArgs, NoticesArgs, StoreAct};
+use crate::cli::{CountriesArgs, NoticesArgs, OpenArgs, StoreAct};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::products::require_store;
 
 /// `tirada store`
-pub(crate) async fn change(client: &Client, act: StoreAct) -> Result<Output, Failure> {
+pub(crate) async fn change(client: &mut Client, act: StoreAct) -> Result<Output, Failure> {
     match act {
+        StoreAct::Open(args) => open(client, args).await,
         StoreAct::Countries(args) => countries(client, args).await,
         StoreAct::Notices(args) => notices(client, args).await,
     }
+}
+
+async fn open(client: &mut Client, args: OpenArgs) -> Result<Output, Failure> {
+    let OpenArgs { store: slug, name } = args;
+    if !is_label(&slug) {
+        return Err(Failure::refused(format!("{slug:?} is no slug: 1 to 40 characters of a-z, 0-9 and -")));
+    }
+    if !is_name(&name) {
+        return Err(Failure::refused("a store's name has 1 to 120 characters on one line"));
+    }
+    if !store::stores::open(client, Uuid::now_v7(), &slug, &name).await? {
+        return Err(Failure::refused(format!("there is a store {slug:?} already")));
+    }
+    let text = format!("store {slug} is open; tirada staff invite --store {slug} --email ADDRESS --role owner");
+    Ok(Output::new(text, json!({"store": slug, "name": name})))
 }
 
 async fn countries(client: &Client, args: CountriesArgs) -> Result<Output, Failure> {

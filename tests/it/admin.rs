@@ -6,6 +6,7 @@ mod orders;
 mod products;
 mod refunds;
 mod sales;
+mod settings;
 mod switches;
 
 use serde_json::{Value, json};

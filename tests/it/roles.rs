@@ -162,6 +162,7 @@ impl Target {
                 "closes_at": "2099-01-01T00:00:00Z", "zone": "Europe/Madrid", "hold_seconds": 900,
                 "numbers_per_order_max": 10, "numbers_per_buyer_max": 10,
             }),
+            Action::EditStore => json!({ "name": "A store" }),
             Action::EditProduct => json!({ "name": "Another raffle" }),
             Action::SetProductIntake | Action::SetStoreIntake => json!({ "intake": "open", "reason": reason }),
             Action::SetReserving => json!({ "reserving": "halted", "reason": reason }),

@@ -168,9 +168,7 @@ impl NewProduct {
             }
         };
         let Range { first, count } = self.range;
-        let is_line = !self.name.chars().any(char::is_control);
-        let is_name = is_line && (1..=120).contains(&self.name.chars().count());
-        check(is_name, "/name", "must have 1 to 120 characters on one line");
+        check(is_name(&self.name), "/name", "must have 1 to 120 characters on one line");
         check(is_label(&self.campaign), "/campaign", "must be 1 to 40 characters of a-z, 0-9 and -");
         check((1..=NUMBERS_PER_PRODUCT_MAX).contains(&count), "/count", "must be 1 to 10,000,000");
         check((0..=NUMBER_MAX).contains(&first), "/first", "must be 0 to 999,999,999");
@@ -202,6 +200,12 @@ impl NewProduct {
         );
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
+}
+
+/// Whether a text can be the name of a store or a product: 1 to 120 characters on one line.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    (1..=120).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
 /// Whether a text can be a store's slug or a campaign's label.

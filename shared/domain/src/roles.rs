@@ -129,6 +129,10 @@ actions! {
     /// Let somebody who has lost their one-time passwords set up new ones.
     RecoverStaff = "recover_staff", [Owner], Fresh;
 
+    /// Read how the store works.
+    InspectStore = "inspect_store", Role::STAFF, Session;
+    /// Change it.
+    EditStore = "edit_store", [Owner], Session;
     /// List the store's products.
     ListStoreProducts = "list_store_products", Role::STAFF, Session;
     /// Read one with everything that only staff see.

@@ -102,6 +102,8 @@ pub(crate) async fn claim_key(tx: &Transaction<'_>, act: &NewAct) -> Result<bool
 /// What only the platform's operator does, who has no token. The word is none of an [`Action`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperatorAct {
+    /// Open a store.
+    OpenStore,
     /// Forget a buyer.
     EraseBuyer,
     /// Forget somebody who is not staff any more.
@@ -111,6 +113,7 @@ pub(crate) enum OperatorAct {
 impl OperatorAct {
     const fn word(self) -> &'static str {
         match self {
+            Self::OpenStore => "open_store",
             Self::EraseBuyer => "erase_buyer",
             Self::EraseStaff => "erase_staff",
         }

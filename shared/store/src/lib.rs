@@ -28,6 +28,7 @@ pub mod products;
 pub mod prune;
 mod rows;
 pub mod staff;
+pub mod stores;
 pub mod switches;
 pub mod uploads;
 

@@ -1,10 +1,36 @@
-//! Where a store's login codes may be sent.
+//! Stores are opened, and where their login codes may be sent.
 
 use serde_json::json;
 use tests::http::is;
 use tests::login::Door;
+use tests::look::count;
+use tests::staff::Office;
 
 use super::Terminal;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_is_opened_once_and_its_owner_comes_in() {
+    let office = Office::open().await;
+    let terminal = Terminal { database_url: office.database.app_location(), variables: Vec::new() };
+    let open = ["store", "open", "--store", "gran-rifa-2027", "--name", "La Gran Rifa"];
+    assert_eq!(terminal.done(&open).await, json!({ "store": "gran-rifa-2027", "name": "La Gran Rifa" }));
+    let again = ["store", "open", "--store", "gran-rifa-2027", "--name", "Another"];
+    let (code, text) = terminal.refused(&again).await;
+    assert!(code == 3 && text.contains("there is a store"), "{text}");
+    let rows = "select count(*) from tenants where slug = 'gran-rifa-2027' and name = 'La Gran Rifa'";
+    assert_eq!(count(&office.database, rows).await, 1, "what is there stays as it is");
+    let lines = "select count(*) from audit_log where action = 'open_store' and staff_id is null and subject = 'store'
+        and subject_id = tenant_id";
+    assert_eq!(count(&office.database, lines).await, 1);
+    let long = "a".repeat(121);
+    for (slug, name) in [("Gran-Rifa", "A"), ("", "A"), ("rifa", ""), ("rifa", "A\nB"), ("rifa", long.as_str())] {
+        let (code, text) = terminal.refused(&["store", "open", "--store", slug, "--name", name]).await;
+        assert!(code == 3 && text.contains("1 to "), "{slug:?} {name:?}: {text}");
+    }
+    let invite = ["staff", "invite", "--store", "gran-rifa-2027", "--email", "first@example.org", "--role", "owner"];
+    assert!(terminal.done(&invite).await["link"].is_string());
+    office.database.finish().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_serves_the_countries_that_it_names() {

@@ -14,6 +14,7 @@ mod product;
 mod products;
 mod sales;
 mod search;
+mod settings;
 mod switches;
 mod uploads;
 
@@ -52,6 +53,7 @@ impl FromRef<State> for Access {
 /// The routes with their documentation.
 pub fn routes() -> OpenApiRouter<State> {
     OpenApiRouter::new()
+        .routes(routes!(settings::inspect, settings::edit))
         .routes(routes!(products::list, create::create))
         .routes(routes!(products::inspect, edit::edit))
         .routes(routes!(switches::product_intake))
