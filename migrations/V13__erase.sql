@@ -12,6 +12,11 @@ alter table audit_log
         subject in ('store', 'product', 'order', 'staff', 'session', 'export', 'upload', 'buyer'));
 comment on column audit_log.action is 'The id of the API''s operation, or the word of what only the platform''s operator does.';
 
+alter table sessions
+    drop constraint sessions_ending_known,
+    add constraint sessions_ending_known check (ended_by in ('buyer', 'reuse', 'operator'));
+comment on column sessions.ended_by is 'Logged out by the buyer, or by the platform''s operator for them, or ended because an old token was used again.';
+
 -- As in V4, but the history says who placed the order.
 create or replace function place_order(
     published uuid[],

@@ -18,7 +18,7 @@ pub(crate) use erase::{EraseBuyerArgs, EraseStaffArgs, Person};
 pub(crate) use money::{
     CredentialsArgs, GatewayAct, PayArgs, PolicyArgs, ProductAct, RefundAct, RefundAllArgs, RefundArgs, RetryArgs,
 };
-pub(crate) use notices::{BuyerAct, EmailArgs, NoticesArgs};
+pub(crate) use notices::{BuyerAct, EmailArgs, LogoutArgs, NoticesArgs};
 pub(crate) use staff::{InviteArgs, MemberArgs, StaffAct};
 
 const EXIT_CODES: &str = "\

@@ -24,11 +24,25 @@ pub(crate) struct NoticesArgs {
 pub(crate) enum BuyerAct {
     /// Say where a buyer's notices go beside the phone; nowhere without an address
     Email(EmailArgs),
+    /// End all of somebody's sessions, because a phone was lost, for example
+    ///
+    /// Access tokens are good for ten minutes more. Who has the phone's number can log in again.
+    Logout(LogoutArgs),
     /// Forget somebody: phone, name, address, sessions and texts go, the accounting stays
     ///
     /// Refused while orders of theirs are under way. Whoever logs in again later is a new buyer. Run it again as often
     /// as you like. What gateways, providers of messages and files that were taken away know is theirs to forget.
     Erase(EraseBuyerArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogoutArgs {
+    /// The store
+    #[arg(long, value_name = "SLUG")]
+    pub(crate) store: String,
+    /// The phone that the buyer logs in with, as +5511900000001
+    #[arg(long, value_name = "PHONE", value_parser = phone)]
+    pub(crate) phone: Phone,
 }
 
 #[derive(Debug, Args)]

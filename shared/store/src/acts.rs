@@ -104,6 +104,8 @@ pub(crate) async fn claim_key(tx: &Transaction<'_>, act: &NewAct) -> Result<bool
 pub(crate) enum OperatorAct {
     /// Open a store.
     OpenStore,
+    /// End a buyer's sessions.
+    LogOutBuyer,
     /// Forget a buyer.
     EraseBuyer,
     /// Forget somebody who is not staff any more.
@@ -114,6 +116,7 @@ impl OperatorAct {
     const fn word(self) -> &'static str {
         match self {
             Self::OpenStore => "open_store",
+            Self::LogOutBuyer => "log_out_buyer",
             Self::EraseBuyer => "erase_buyer",
             Self::EraseStaff => "erase_staff",
         }

@@ -13,4 +13,4 @@ pub use ask::{Asked, Asking, ask};
 pub use exchange::{Exchange, LoggedIn, exchange};
 pub use prefixes::{list_prefixes, save_prefixes};
 pub use send::{Claim, Claimed, claim, claim_unsent, mark_sent, release};
-pub use sessions::{Refreshed, end, refresh};
+pub use sessions::{Refreshed, end, end_all, refresh};

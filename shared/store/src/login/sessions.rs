@@ -1,14 +1,16 @@
 //! Sessions: a family of refresh tokens each, of which one is good.
 
 use domain::limits::{REFRESH_REPLAY, SESSION_IDLE_MAX, SESSION_LIVES_MAX};
+use domain::login::Phone;
 use domain::{Reason, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
+use crate::acts::{OperatorAct, Subject, log_of_operator};
 use crate::errors::from_postgres;
 use crate::rows::column;
-use crate::types::{FLOAT8, INT4, UUID};
+use crate::types::{FLOAT8, INT4, TEXT, UUID};
 
 /// A session after a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,25 @@ pub async fn end(client: &Client, session_id: Uuid) -> Result<()> {
     let sql = "update sessions set ended_at = now(), ended_by = 'buyer' where id = $1 and ended_at is null";
     client.execute_typed(sql, &[(&session_id, UUID)]).await.map_err(from_postgres)?;
     Ok(())
+}
+
+/// Ends all sessions of a store's buyer for them, as the platform's operator; how many there were. Access tokens are
+/// good to their end.
+///
+/// # Errors
+/// Not-found when no buyer of the store has that phone, or busy or fault from the database.
+pub async fn end_all(client: &mut Client, tenant_id: Uuid, phone: &Phone) -> Result<u64> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    // Whoever logs in changes this row first, and comes before or after.
+    let sql = "select id from buyers where tenant_id = $1 and phone = $2 for no key update";
+    let row = tx.query_typed_opt(sql, &[(&tenant_id, UUID), (&phone.as_str(), TEXT)]).await.map_err(from_postgres)?;
+    let buyer_id: Uuid = column(&row.ok_or(Reason::NotFound)?, "id")?;
+    let sql = "update sessions set ended_at = now(), ended_by = 'operator'
+        where tenant_id = $1 and buyer_id = $2 and ended_at is null and expires_at > now()";
+    let ended = tx.execute_typed(sql, &[(&tenant_id, UUID), (&buyer_id, UUID)]).await.map_err(from_postgres)?;
+    log_of_operator(&tx, tenant_id, OperatorAct::LogOutBuyer, Subject::Buyer, buyer_id).await?;
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(ended)
 }
 
 fn refreshed(row: &Row) -> Result<Refreshed> {
