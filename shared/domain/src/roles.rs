@@ -220,7 +220,7 @@ mod tests {
         let may: Vec<_> =
             Action::ALL.iter().filter(|action| Viewer.may(**action)).map(|action| action.word()).collect();
         let own = ["renew_staff_session", "list_staff_sessions", "end_staff_session"];
-        assert_eq!(may, [&own[..], &["list_store_products", "inspect_product"]].concat());
+        assert_eq!(may, [&own[..], &["inspect_store", "list_store_products", "inspect_product"]].concat());
     }
 
     #[test]
