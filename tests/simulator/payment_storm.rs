@@ -2,7 +2,7 @@
 //! functions die, a third of the gateway's calls and events go wrong, and staff give money back. Then everything comes
 //! to rest, and our books and the gateway's say the same to the cent.
 //!
-//! `TIRADA_STORM_SEEDS` says how often; `TIRADA_TEST_SEED` repeats one.
+//! `TIRADA_STORM_SEEDS` says how often, `TIRADA_STORMS_AT_ONCE` how many at once; `TIRADA_TEST_SEED` repeats one.
 
 mod buyers;
 mod staff;

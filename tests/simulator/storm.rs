@@ -1,14 +1,16 @@
 //! The storm: thousands of orders, and faults of every kind at random. Then everything comes to rest, and nothing is
 //! lost, sold twice or taken back.
 //!
-//! `TIRADA_STORM_SEEDS` says how often; `TIRADA_TEST_SEED` repeats one.
+//! `TIRADA_STORM_SEEDS` says how often, `TIRADA_STORMS_AT_ONCE` how many at once; `TIRADA_TEST_SEED` repeats one.
 
 mod crowd;
 pub(crate) mod faults;
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::{FutureExt, StreamExt, stream};
 use tests::randomness;
 use tests::seed;
 use tests::simulator::{Setup, World};
@@ -63,14 +65,20 @@ async fn long() {
     repeat(|seed| storm(LONG, seed)).await;
 }
 
-/// As often as the environment says, each time with a seed of its own.
+/// As often as the environment says, and as many at once, each time with a seed of its own.
 pub(crate) async fn repeat<F: Future<Output = ()>>(storm: impl Fn(u64) -> F) {
-    let count = std::env::var("TIRADA_STORM_SEEDS").map_or(1, |text| text.parse().expect("a number of seeds"));
-    for round in 1..=count {
+    let number = |name: &str| std::env::var(name).map_or(1, |text| text.parse().expect("a number of storms"));
+    let (count, at_once) = (number("TIRADA_STORM_SEEDS"), number("TIRADA_STORMS_AT_ONCE"));
+    let one = async |round: usize| {
         let (seed, began) = (randomness::seed(), Instant::now());
-        storm(seed).await;
-        println!("storm {round} of {count}: seed {seed}, {:.1} s", began.elapsed().as_secs_f64());
-    }
+        let end = AssertUnwindSafe(storm(seed)).catch_unwind().await;
+        let outcome = if end.is_ok() { "passed" } else { "FAILED" };
+        println!("storm {round} of {count}: seed {seed} {outcome}, {:.1} s", began.elapsed().as_secs_f64());
+        if let Err(panic) = end {
+            resume_unwind(panic);
+        }
+    };
+    stream::iter(1..=count).map(one).buffer_unordered(at_once).collect::<()>().await;
 }
 
 async fn storm(form: Form, seed: u64) {
