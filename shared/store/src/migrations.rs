@@ -152,14 +152,23 @@ pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&Sec
         grant usage on schema public to {APP_ROLE};
         revoke all on all tables in schema public from {APP_ROLE};
         grant select, insert, update, delete on all tables in schema public to {APP_ROLE};
-        -- No row moves to another tenant: every column may be changed but that one.
-        do $$ declare owned record; begin
+        -- Orders come from place_order, which runs as the owner. Granted first, so that nobody is without it.
+        grant execute on all functions in schema public to {APP_ROLE};
+        revoke execute on all functions in schema public from public;
+        revoke create on schema public from public;
+        revoke insert on orders from {APP_ROLE};
+        -- No row moves to another tenant, product, buyer or order: every column may be changed but these. How far the
+        -- audit has come is no row of theirs.
+        do $$ declare
+            owned record;
+            whose text[] := '{{tenant_id,product_id,product_key,buyer_id,order_id}}';
+        begin
             for owned in
                 select c.oid::regclass as relation,
-                    string_agg(quote_ident(a.attname), ', ') filter (where a.attname <> 'tenant_id') as others
+                    string_agg(quote_ident(a.attname), ', ') filter (where a.attname <> all(whose)) as others
                 from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-                where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
-                group by c.oid having bool_or(a.attname = 'tenant_id')
+                where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and c.relname <> 'audit_cursor'
+                group by c.oid having bool_or(a.attname = any(whose))
             loop
                 execute format('revoke update on %s from {APP_ROLE}', owned.relation);
                 execute format('grant update (%s) on %s to {APP_ROLE}', owned.others, owned.relation);

@@ -21,10 +21,10 @@ const WITHOUT_KEY: &[(&str, &str)] = &[
     ("audit_log.subject_id", "of any table, and older than what is pruned there"),
     ("exports.claim", "a claim has no row"),
     ("idempotency_keys.subject_id", "a buyer or somebody of staff; forgotten after a day"),
-    ("notices.order_id", "a trigger per order; both ids are copied from the order's row, and the auditor looks"),
-    ("orders.buyer_id", "a lock of the buyer's row per order; the token says both"),
-    ("orders.product_id", "a lock of the product's row per order; both ids are copied from it, and the auditor looks"),
-    ("outbox.order_id", "a trigger per order; both ids are copied from the order's row"),
+    ("notices.order_id", "the trigger notices_of_order, once per statement"),
+    ("orders.buyer_id", "a lock of the buyer's row per order; place_order looks, and there is no other way"),
+    ("orders.product_id", "a lock of the product's row per order; as its buyer_id, and the auditor looks"),
+    ("outbox.order_id", "the trigger outbox_of_order, and place_order for its own"),
     ("outbox.product_id", "as its order_id"),
     ("payment_attempts.order_id", "the trigger payment_attempts_order_of_tenant"),
     ("refunds.key_of", "a part of a gateway's key, which two refunds may have exchanged"),
@@ -134,19 +134,111 @@ async fn an_order_that_names_another_store_is_found() {
     database.finish_under_way().await;
 }
 
+/// What names an order, a product or a buyer without a foreign key, from the functions' role.
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_name_no_other_stores_order() {
+    let database = TestDatabase::new().await;
+    let mut owner = database.another_owner().await;
+    let (here, there) = (seed::store(&owner).await, seed::store(&owner).await);
+    let (ours, theirs) = (sold(&mut owner, here).await, sold(&mut owner, there).await);
+    let app = database.app_client().await;
+    let refused = async |sql: &str, constraint: &str| {
+        let error = app.execute(sql, &[]).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::FOREIGN_KEY_VIOLATION), "{sql}: {error}");
+        assert_eq!(constraint_of(&error), Some(constraint), "{sql}");
+    };
+    let owed = |(tenant, product, order): (Uuid, Uuid, Uuid)| {
+        format!(
+            "insert into outbox (id, queue, tenant_id, product_id, order_id, next_attempt_at)
+            values (gen_random_uuid(), 'reserve-numbers', '{tenant}', '{product}', '{order}', now())"
+        )
+    };
+    let notice = |tenant: Uuid, order: Uuid| {
+        format!("insert into notices (tenant_id, order_id, kind) values ('{tenant}', '{order}', 'reserved')")
+    };
+    let placed = |(tenant, product): (Uuid, Uuid), buyer: Uuid| {
+        format!(
+            "select place_order('{{}}', gen_random_uuid(), '{product}', '{tenant}', '{buyer}', '{{}}', 1, 'reject',
+                gen_random_uuid()::text, sha256('x'), 60, 2147483647, -2147483648, 1, 10, 10, 'reserve-numbers', 60)"
+        )
+    };
+    refused(&owed((there, ours.product, ours.order)), "outbox_of_order").await;
+    refused(&owed((there, theirs.product, ours.order)), "outbox_of_order").await;
+    refused(&owed((here, theirs.product, ours.order)), "outbox_of_order").await;
+    refused(&owed((here, ours.product, Uuid::now_v7())), "outbox_of_order").await;
+    refused(&notice(there, ours.order), "notices_of_order").await;
+    refused(&notice(here, Uuid::now_v7()), "notices_of_order").await;
+    refused(&placed((here, ours.product), theirs.buyer), "orders_buyer_of_tenant").await;
+    let orders = "select count(*) from orders";
+    let before: i64 = owner.query_one(orders, &[]).await.unwrap().get(0);
+    // A product of another store is one of none.
+    app.execute(&placed((there, ours.product), theirs.buyer), &[]).await.unwrap();
+    assert_eq!(owner.query_one(orders, &[]).await.unwrap().get::<_, i64>(0), before);
+    for own in
+        [owed((here, ours.product, ours.order)), notice(here, ours.order), placed((here, ours.product), ours.buyer)]
+    {
+        assert_eq!(app.execute(&own, &[]).await.unwrap(), 1, "the same of one's own: {own}");
+    }
+    assert_eq!(owner.query_one(orders, &[]).await.unwrap().get::<_, i64>(0), before + 1);
+    let error = app.batch_execute("insert into orders select * from orders").await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "an order past place_order: {error}");
+    database.finish_under_way().await;
+}
+
+/// What a store has sold to whom.
+struct Sold {
+    product: Uuid,
+    buyer: Uuid,
+    order: Uuid,
+}
+
+async fn sold(owner: &mut tokio_postgres::Client, store: Uuid) -> Sold {
+    let product = seed::product(store, 10).insert(owner).await;
+    let buyer = Uuid::now_v7();
+    let sql = "insert into buyers (id, tenant_id, phone) values ($1, $2, '+34600000001')";
+    owner.execute(sql, &[&buyer, &store]).await.unwrap();
+    let order = seed::order(owner, &product, buyer, &seed::quick(1)).await;
+    Sold { product: product.described.id, buyer, order }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_move_no_row_to_another_store() {
     let database = TestDatabase::new().await;
     let app = database.app_client().await;
-    let sql = "select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid
-        where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and a.attname = 'tenant_id'";
-    let tables = database.owner().query(sql, &[]).await.unwrap();
-    assert!(tables.len() > 15, "{} tables", tables.len());
-    for row in &tables {
-        let table: &str = row.get(0);
-        let error = app.batch_execute(&format!("update {table} set tenant_id = tenant_id")).await.unwrap_err();
-        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{table}: {error}");
+    let sql = "select c.relname::text, a.attname::text
+        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+        where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and c.relname <> 'audit_cursor'
+            and a.attname in ('tenant_id', 'product_id', 'product_key', 'buyer_id', 'order_id')";
+    let columns = database.owner().query(sql, &[]).await.unwrap();
+    assert!(columns.len() > 30, "{} columns", columns.len());
+    for row in &columns {
+        let (table, column): (&str, &str) = (row.get(0), row.get(1));
+        let error = app.batch_execute(&format!("update {table} set {column} = {column}")).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{table}.{column}: {error}");
     }
     app.batch_execute("update orders set version = version; select id from orders for no key update").await.unwrap();
+    database.finish().await;
+}
+
+/// What runs as the owner finds its tables wherever the caller looks for them, and nobody else may call it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_as_the_owner_is_not_led_astray() {
+    let database = TestDatabase::new().await;
+    let sql = "select p.proname::text, coalesce(p.proconfig::text, ''),
+            exists (select from aclexplode(p.proacl) as granted where granted.grantee = 0) or p.proacl is null
+        from pg_proc p where p.prosecdef and p.pronamespace = 'public'::regnamespace";
+    let found: Vec<(String, String, bool)> = database
+        .owner()
+        .query(sql, &[])
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2)))
+        .collect();
+    let expected = ("place_order".to_owned(), "{\"search_path=public, pg_temp\"}".to_owned(), false);
+    assert_eq!(found, [expected]);
+    let app = database.app_client().await;
+    let error = app.batch_execute("create function public.now() returns int return 1").await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{error}");
     database.finish().await;
 }
