@@ -70,7 +70,7 @@ TEST = Server(
     "test-postgres",
     TEST_POSTGRES_PORT,
     {
-        "max_connections": "300",
+        "max_connections": "600",
         "shared_buffers": "512MB",
         "fsync": "off",
         "synchronous_commit": "off",

@@ -132,12 +132,15 @@ async fn what_is_no_image_is_deleted_unseen() {
     let gallery = Gallery::open().await;
     let jpeg = [&b"\xff\xd8\xff\xe0"[..], &[0; 80], b"\xff\xd9"].concat();
     let large = vec![0; 5 * 1_024 * 1_024 + 1];
-    let cases: [(&[u8], &str); 8] = [
+    // The same picture, which says that it is 65,535 pixels wide and high.
+    let bomb = [&PNG[..16], b"\x00\x00\xff\xff\x00\x00\xff\xff", &PNG[24..]].concat();
+    let cases: [(&[u8], &str); 9] = [
         (PAGE, "wrong-kind"),
         (DRAWING, "wrong-kind"),
         (&jpeg, "wrong-kind"),
         (&[PNG, PAGE].concat(), "more-than-an-image"),
         (&[PNG, b"PK\x03\x04"].concat(), "more-than-an-image"),
+        (&bomb, "too-many-pixels"),
         (&PNG[..20], "wrong-size"),
         (b"", "wrong-size"),
         (&large, "wrong-size"),

@@ -96,11 +96,13 @@ pub enum Refusal {
     WrongKind,
     /// An image with something behind its end.
     MoreThanAnImage,
+    /// More pixels than allowed.
+    TooManyPixels,
 }
 
 impl Refusal {
     /// Every refusal.
-    pub const ALL: [Self; 3] = [Self::WrongSize, Self::WrongKind, Self::MoreThanAnImage];
+    pub const ALL: [Self; 4] = [Self::WrongSize, Self::WrongKind, Self::MoreThanAnImage, Self::TooManyPixels];
 
     /// The word used in the database and in JSON.
     #[must_use]
@@ -109,6 +111,7 @@ impl Refusal {
             Self::WrongSize => "wrong-size",
             Self::WrongKind => "wrong-kind",
             Self::MoreThanAnImage => "more-than-an-image",
+            Self::TooManyPixels => "too-many-pixels",
         }
     }
 

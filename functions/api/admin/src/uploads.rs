@@ -69,7 +69,7 @@ pub(crate) struct StoreUpload {
     path: Option<String>,
     /// Its size, once it is accepted.
     bytes: Option<i64>,
-    /// Why it was rejected: wrong-size, wrong-kind or more-than-an-image.
+    /// Why it was rejected: wrong-size, wrong-kind, more-than-an-image or too-many-pixels.
     #[schema(value_type = Option<String>)]
     refusal: Option<&'static str>,
 }

@@ -46,6 +46,9 @@ pub const UPLOAD_BYTES_MIN: u64 = 64;
 /// See [`UPLOAD_BYTES_MIN`].
 pub const UPLOAD_BYTES_MAX: u64 = 5 * 1_024 * 1_024;
 
+/// Most pixels of an uploaded image: four bytes each in the memory of whoever looks at it, however few bytes it has.
+pub const UPLOAD_PIXELS_MAX: u64 = 25_000_000;
+
 /// How long a form to upload something is good.
 pub const UPLOAD_FORM_LIVES: Duration = Duration::from_secs(300);
 

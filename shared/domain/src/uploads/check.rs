@@ -1,10 +1,11 @@
 //! Whether bytes are the image that they claim to be, and nothing else.
 //!
-//! Looks at the outer form only: how it begins, that its parts lead exactly to its end. What follows an image's end is
-//! what makes one file two things at once. Pictures are not decoded.
+//! Looks at the outer form: how it begins, that its parts lead exactly to its end, and how large it says that its picture
+//! is. What follows an image's end is what makes one file two things at once; a picture of very many pixels fits into few
+//! bytes, and takes the memory of everybody who looks at it. Pictures are not decoded.
 
 use super::{Image, Refusal};
-use crate::limits::{UPLOAD_BYTES_MAX, UPLOAD_BYTES_MIN};
+use crate::limits::{UPLOAD_BYTES_MAX, UPLOAD_BYTES_MIN, UPLOAD_PIXELS_MAX};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -30,7 +31,20 @@ pub fn refusal(image: Image, bytes: &[u8]) -> Option<Refusal> {
         Image::Webp => little(bytes, 4).is_some_and(|size| size.checked_add(8) == Some(bytes.len())),
         Image::Avif => boxes_end(bytes),
     };
-    (!ends).then_some(Refusal::MoreThanAnImage)
+    if !ends {
+        return Some(Refusal::MoreThanAnImage);
+    }
+    match pixels(bytes) {
+        None | Some(0) => Some(Refusal::WrongKind),
+        Some(pixels) => (pixels > UPLOAD_PIXELS_MAX).then_some(Refusal::TooManyPixels),
+    }
+}
+
+/// Of the picture, as its header says.
+fn pixels(bytes: &[u8]) -> Option<u64> {
+    let size = imagesize::blob_size(bytes).ok()?;
+    let side = |pixels| u64::try_from(pixels).unwrap_or(u64::MAX);
+    Some(side(size.width).saturating_mul(side(size.height)))
 }
 
 /// Whether the chunks lead to an IEND at the very end.
@@ -107,31 +121,45 @@ mod tests {
 
     use super::*;
 
-    fn png() -> Vec<u8> {
-        let mut bytes = PNG.to_vec();
-        bytes.extend(b"\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89");
-        bytes.extend(b"\x00\x00\x00\x0aIDAT\x78\x9c\x63\x00\x01\x00\x00\x05\x00\x01\x0d\x0a\x2d\xb4");
-        bytes.extend(b"\x00\x00\x00\x00IEND\xae\x42\x60\x82");
-        bytes
+    fn png(width: u16, height: u16) -> Vec<u8> {
+        let side = |pixels: u16| u32::from(pixels).to_be_bytes();
+        let head = b"\x00\x00\x00\x0dIHDR";
+        let data = b"\x08\x06\x00\x00\x00crc.\x00\x00\x00\x0aIDAT\x78\x9c\x63\x00\x01\x00\x00\x05\x00\x01crc.";
+        [PNG, head, &side(width), &side(height), data, b"\x00\x00\x00\x00IEND\xae\x42\x60\x82"].concat()
     }
 
-    fn jpeg() -> Vec<u8> {
-        let head = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00";
-        let scan = b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00coded\xff\x00coded\xff\xd0coded";
-        [&head[..], scan, &[0; 40], b"\xff\xd9"].concat()
+    fn jpeg(width: u16, height: u16) -> Vec<u8> {
+        let head = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00\xff\xc0\x00\x0b\x08";
+        let scan = b"\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00coded\xff\x00coded\xff\xd0coded";
+        [&head[..], &height.to_be_bytes(), &width.to_be_bytes(), scan, &[0; 40], b"\xff\xd9"].concat()
     }
 
-    fn webp() -> Vec<u8> {
-        let rest = [&b"WEBPVP8L"[..], &60_u32.to_le_bytes(), &[0; 60]].concat();
+    fn webp(width: u16, height: u16) -> Vec<u8> {
+        let sides = u32::from(width - 1) | u32::from(height - 1) << 14;
+        let data = [&b"\x2f"[..], &sides.to_le_bytes(), &[0; 55]].concat();
+        let rest = [&b"WEBPVP8L"[..], &60_u32.to_le_bytes(), &data].concat();
         [&b"RIFF"[..], &u32::try_from(rest.len()).unwrap().to_le_bytes(), &rest].concat()
     }
 
-    fn avif() -> Vec<u8> {
-        [&b"\x00\x00\x00\x14ftypavif\x00\x00\x00\x00mif1\x00\x00\x00\x40mdat"[..], &[0; 56]].concat()
+    fn avif(width: u16, height: u16) -> Vec<u8> {
+        let part = |name: &[u8; 4], inside: &[u8]| {
+            [&u32::try_from(inside.len() + 8).unwrap().to_be_bytes(), &name[..], inside].concat()
+        };
+        let side = |pixels: u16| u32::from(pixels).to_be_bytes();
+        let sides = part(b"ispe", &[&[0; 4][..], &side(width), &side(height)].concat());
+        let properties = part(b"iprp", &part(b"ipco", &sides));
+        let about = part(b"meta", &[&[0; 4][..], &properties].concat());
+        [part(b"ftyp", b"avif\x00\x00\x00\x00mif1"), about, part(b"mdat", &[0; 56])].concat()
+    }
+
+    fn each_of(width: u16, height: u16) -> [(Image, Vec<u8>); 4] {
+        let made: [(Image, fn(u16, u16) -> Vec<u8>); 4] =
+            [(Image::Png, png), (Image::Jpeg, jpeg), (Image::Webp, webp), (Image::Avif, avif)];
+        made.map(|(image, make)| (image, make(width, height)))
     }
 
     fn each() -> [(Image, Vec<u8>); 4] {
-        [(Image::Png, png()), (Image::Jpeg, jpeg()), (Image::Webp, webp()), (Image::Avif, avif())]
+        each_of(3, 2)
     }
 
     #[test]
@@ -158,6 +186,26 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_has_pixels_and_not_more_than_allowed() {
+        for (width, height, wanted) in [
+            (5_000, 5_000, None),
+            (1, 16_384, None),
+            (5_000, 5_001, Some(Refusal::TooManyPixels)),
+            (16_384, 16_384, Some(Refusal::TooManyPixels)),
+        ] {
+            for (kind, bytes) in each_of(width, height) {
+                assert_eq!(refusal(kind, &bytes), wanted, "{kind:?} of {width} x {height}");
+            }
+        }
+        for bytes in [png(0, 9), png(9, 0), jpeg(0, 9), avif(0, 0)] {
+            let kind = Image::ALL.into_iter().find(|kind| refusal(*kind, &bytes) != Some(Refusal::WrongKind));
+            assert_eq!(kind, None, "a picture without pixels");
+        }
+        let headless = [&b"\x00\x00\x00\x14ftypavif\x00\x00\x00\x00mif1\x00\x00\x00\x40mdat"[..], &[0; 56]].concat();
+        assert_eq!(refusal(Image::Avif, &headless), Some(Refusal::WrongKind), "it does not say how large it is");
+    }
+
+    #[test]
     fn pages_and_drawings_are_no_images_whatever_they_are_called() {
         let page = b"<!doctype html><html><body><script>alert(document.domain)</script></body></html>".to_vec();
         let drawing = b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"><circle r=\"9\"/></svg>".to_vec();
@@ -174,12 +222,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_lead_astray(tail in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn no_bytes_lead_astray(
+            tail in proptest::collection::vec(any::<u8>(), 0..300),
+            flips in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..6),
+        ) {
             for (kind, bytes) in each() {
+                let mut mangled = bytes.clone();
+                for (at, byte) in &flips {
+                    mangled[at % bytes.len()] = *byte;
+                }
+                let _ = (refusal(kind, &mangled), pixels(&mangled));
                 // Ends in an answer, whatever the sizes inside say.
                 let begun = [&bytes[..16], &tail].concat();
                 prop_assert!(Image::ALL.iter().filter(|image| **image != kind).all(|image| refusal(*image, &begun).is_some()));
-                let _ = refusal(kind, &begun);
+                let _ = (refusal(kind, &begun), pixels(&begun));
             }
         }
     }
