@@ -1,9 +1,11 @@
 //! Who audits the auditor: each kind of damage must be found.
 
+use domain::limits::WRONG_MONEY_SETTLES_IN;
 use tests::auditor::{Expect, findings};
 use tests::chain::Chain;
 use tests::look::change;
 use tests::seed::{self, buyers, exact, product, quick, store};
+use tests::simulator::time::pass;
 use tests::till::{Policy, Till};
 use tests::{TestDatabase, randomness};
 
@@ -155,17 +157,49 @@ async fn the_continuous_audit_goes_through_the_money_of_all_orders_and_tells_wha
         (seen, store::findings::count_open(&client).await.unwrap())
     };
     assert_eq!(audited().await, (1, 0));
-    let wrong = "update payment_attempts set captured_minor = captured_minor - 250";
-    change(&till.database, wrong, 1).await;
+    let long = async || pass(&mut till.database.another_owner().await, WRONG_MONEY_SETTLES_IN).await;
+    let less = "update payment_attempts set captured_minor = captured_minor - 250";
+    let more = "update payment_attempts set captured_minor = captured_minor + 250";
+    // A while is forgiven: it may be on its way.
+    change(&till.database, less, 1).await;
+    assert_eq!((audited().await, audited().await), ((1, 0), (1, 0)));
+    change(&till.database, more, 1).await;
+    long().await;
+    assert_eq!(audited().await, (1, 0));
+    change(&till.database, less, 1).await;
+    assert_eq!(audited().await, (1, 0), "time has started over");
+    long().await;
     assert_eq!((audited().await, audited().await), ((1, 1), (1, 1)));
     let open = store::findings::list_open(&client, None, 10).await.unwrap();
     assert!(open[0].invariant == "I4" && open[0].detail.contains(&order.to_string()), "{open:?}");
-    change(&till.database, "update audit_findings set resolved_at = now()", 1).await;
-    // What is on its way is not wrong yet.
-    change(&till.database, "update payment_attempts set captured_minor = captured_minor + 250", 1).await;
+    // A halt excuses what is new, and closes nothing.
+    change(&till.database, "update products set reserving = 'halted'", 1).await;
+    assert_eq!(audited().await, (1, 1));
+    change(&till.database, "update products set reserving = 'on'", 1).await;
+    assert_eq!(audited().await, (1, 1));
+    change(&till.database, more, 1).await;
+    assert_eq!(audited().await, (1, 0), "what is right again is closed");
+    // What was asked for and what waits through a halt is on its way, however long.
     let asked = "insert into refunds (id, tenant_id, order_id, attempt_id, amount_minor, numbers, cause, key_of)
         select gen_random_uuid(), tenant_id, order_id, id, 250, '{1}', 'staff', gen_random_uuid() from payment_attempts";
     change(&till.database, asked, 1).await;
+    for _ in 0..2 {
+        assert_eq!(audited().await, (1, 0));
+        long().await;
+    }
+    change(&till.database, "delete from refunds", 1).await;
+    change(&till.database, less, 1).await;
+    change(&till.database, "update products set reserving = 'halted'", 1).await;
+    for _ in 0..2 {
+        assert_eq!(audited().await, (1, 0));
+        long().await;
+    }
+    assert_eq!(audited().await, (1, 0));
+    change(&till.database, "update products set reserving = 'on'", 1).await;
+    assert_eq!(audited().await, (1, 0), "its message comes a little later");
+    long().await;
+    assert_eq!(audited().await, (1, 1));
+    change(&till.database, more, 1).await;
     assert_eq!(audited().await, (1, 0));
     till.database.finish_under_way().await;
 }

@@ -206,6 +206,9 @@ pub const LOOK_PASSES_MAX: usize = 10;
 /// Orders whose money one pass of the auditor compares.
 pub const ORDERS_PER_AUDIT_PASS: i64 = 2_000;
 
+/// How long the money of an order must be wrong before it is recorded: longer than any message of it is on its way.
+pub const WRONG_MONEY_SETTLES_IN: Duration = Duration::from_secs(900);
+
 /// How long an event may stay unprocessed before its message is owed again.
 pub const INBOX_GRACE: Duration = Duration::from_secs(30);
 

@@ -3,11 +3,13 @@
 //! One chunk per statement, so bits and rows come from one snapshot. A mismatch is looked at again under the chunk's
 //! lock before it counts; only a confirmed one is recorded and halts the product.
 
+mod money;
+
 use std::time::Instant;
 
 use domain::Result;
 use domain::catalog::{Range, Reserving};
-use domain::limits::{AUDIT_PASS, CHUNKS_PER_AUDIT_PASS, ORDERS_PER_AUDIT_PASS};
+use domain::limits::{AUDIT_PASS, CHUNKS_PER_AUDIT_PASS};
 use serde::Serialize;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -20,6 +22,8 @@ use crate::numbers::{compare_chunk, confirm_chunk, count_unlisted, describe, fin
 use crate::rows::column;
 use crate::switches::set_reserving;
 use crate::types::{INT4, INT8, UUID};
+
+pub use money::money_pass;
 
 /// Miscounted buyers that one look names.
 const MISCOUNTED_MAX: i64 = 1_000;
@@ -146,7 +150,7 @@ pub async fn product(client: &mut Client, product: &Product) -> Result<Audit> {
         audit.findings.extend(check_owners(client, product.key, range, chunk).await?);
     }
     audit.findings.extend(check_orders(client, product.key).await?);
-    audit.findings.extend(check_money(client, product.key).await?);
+    audit.findings.extend(money::check_money(client, product.key).await?);
     audit.findings.extend(check_holdings(client, product.key).await?);
     audit.findings.extend(check_lists(client, product.key).await?);
     audit.findings.extend(check_stuck(client, product.key).await?);
@@ -222,95 +226,6 @@ async fn check_orders(client: &Client, product_key: i32) -> Result<Vec<Finding>>
             return Ok(findings);
         }
     }
-}
-
-/// The orders after a page's last one whose money is wrong (I4, I6): kept is the price of the numbers still owned, more
-/// by what is owed, less by what a seller gave back in the gateway's dashboard without taking numbers for it; one
-/// payment per order.
-const WRONG_MONEY: &str = "with page as (
-        select o.id, o.product_key, o.state, o.unit_price_minor, o.unit_price_minor
-                * case when o.state in ('paid', 'refunding')
-                    then cardinality(o.numbers) - coalesce(cardinality(o.given_up), 0) else 0 end as owned,
-            p.keeps_disputed, p.reserving
-        from orders o join products p on p.key = o.product_key
-        where ($1::integer is null or o.product_key = $1) and o.id > $2 order by o.id limit $3
-    ), money as (
-        select page.id, page.product_key, page.state, page.owned, page.reserving, coalesce(a.captured, 0) as captured, coalesce(a.payments, 0) as payments,
-            coalesce(r.back, 0) as back, coalesce(r.owed, 0) as owed, coalesce(r.asked, 0) as asked,
-            greatest(coalesce(r.goodwill, 0), 0) as goodwill,
-            case when keeps_disputed then 0 else coalesce(d.lost, 0) end as lost
-        from page
-        left join lateral (select sum(captured_minor) as captured, count(*) filter (where used = 'payment') as payments
-            from payment_attempts where order_id = page.id) as a on true
-        left join lateral (select sum(amount_minor) filter (where state <> 'failed') as back,
-                sum(amount_minor) filter (where state = 'failed' and retried_as is null) as owed,
-                count(*) filter (where state = 'created') as asked,
-                sum(amount_minor - page.unit_price_minor * cardinality(numbers))
-                    filter (where state <> 'failed' and cause = 'elsewhere') as goodwill
-            from refunds where order_id = page.id) as r on true
-        left join lateral (select sum(amount_minor) as lost from disputes
-            where order_id = page.id and state = 'lost') as d on true
-    ), wrong as (
-        select id, product_key, asked, reserving from money
-        where payments > 1 or (state not in ('reserved', 'paying')
-            and (captured - back - lost < owned - goodwill or captured - back - lost > owned + owed))
-    )
-    select (select count(*) from page) as seen, (select max(id::text)::uuid from page) as last,
-        (select count(*) from wrong) as wrong,
-        coalesce((select array_agg(id order by id) from wrong where asked = 0 and reserving = 'on'), '{}') as settled,
-        coalesce((select array_agg(product_key order by id) from wrong where asked = 0 and reserving = 'on'), '{}')
-            as products";
-
-/// Orders per statement.
-const MONEY_PAGE: i64 = 1_000;
-
-/// I4 and I6 for all orders of a product.
-async fn check_money(client: &Client, product_key: i32) -> Result<Option<Finding>> {
-    let (mut wrong, mut after): (i64, Uuid) = (0, Uuid::nil());
-    loop {
-        let params: [(&(dyn ToSql + Sync), _); 3] = [(&Some(product_key), INT4), (&after, UUID), (&MONEY_PAGE, INT8)];
-        let row = client.query_typed_one(WRONG_MONEY, &params).await.map_err(from_postgres)?;
-        wrong += column::<i64>(&row, "wrong")?;
-        after = column::<Option<Uuid>>(&row, "last")?.unwrap_or(after);
-        if column::<i64>(&row, "seen")? < MONEY_PAGE {
-            let detail = || format!("{wrong} orders own numbers worth another amount than the money that is kept");
-            return Ok((wrong > 0).then(|| Finding { invariant: "I4", chunk: None, detail: detail() }));
-        }
-    }
-}
-
-/// The money of the next orders after the stored cursor, of all products; what is wrong is recorded. Orders on their
-/// way, with a refund that no gateway has accepted or of a halted product, are left to a later round. Returns how many
-/// orders were compared.
-///
-/// # Errors
-/// Busy or fault from the database.
-pub async fn money_pass(client: &Client) -> Result<u64> {
-    let row = client.query_typed_one("select order_id from audit_cursor", &[]).await.map_err(from_postgres)?;
-    let mut after: Uuid = column(&row, "order_id")?;
-    let mut seen = 0;
-    while seen < ORDERS_PER_AUDIT_PASS {
-        let params: [(&(dyn ToSql + Sync), _); 3] = [(&None::<i32>, INT4), (&after, UUID), (&MONEY_PAGE, INT8)];
-        let row = client.query_typed_one(WRONG_MONEY, &params).await.map_err(from_postgres)?;
-        let (orders, products): (Vec<Uuid>, Vec<i32>) = (column(&row, "settled")?, column(&row, "products")?);
-        for (order_id, product_key) in orders.iter().zip(products) {
-            let detail = format!(
-                "order {order_id} owns numbers worth another amount than the money that is kept: see \
-                 `tirada payments {order_id}`"
-            );
-            record(client, &NewFinding { product_key, chunk: None, invariant: "I4", detail: &detail, resolved: false })
-                .await?;
-        }
-        let page: i64 = column(&row, "seen")?;
-        seen += page;
-        // A round that reached the end starts over.
-        after = column::<Option<Uuid>>(&row, "last")?.filter(|_| page == MONEY_PAGE).unwrap_or(Uuid::nil());
-        if page < MONEY_PAGE {
-            break;
-        }
-    }
-    client.execute_typed("update audit_cursor set order_id = $1", &[(&after, UUID)]).await.map_err(from_postgres)?;
-    Ok(u64::try_from(seen).unwrap_or(0))
 }
 
 /// I3 for buyers: holdings equal a recount.

@@ -65,6 +65,23 @@ pub(crate) async fn resolve_released(client: &Client, product_key: i32, order_id
     Ok(())
 }
 
+/// What is recorded about an order whose money is wrong: always the same words.
+pub(crate) fn wrong_money(order_id: Uuid) -> String {
+    format!(
+        "order {order_id} owns numbers worth another amount than the money that is kept: see \
+         `tirada payments {order_id}`"
+    )
+}
+
+/// Closes the findings about orders whose money is right again.
+pub(crate) async fn resolve_money(client: &Client, order_ids: &[Uuid]) -> Result<()> {
+    let details: Vec<String> = order_ids.iter().map(|id| wrong_money(*id)).collect();
+    let sql = "update audit_findings set resolved_at = now()
+        where invariant = 'I4' and resolved_at is null and chunk is null and detail = any($1)";
+    client.execute_typed(sql, &[(&details, TEXTS)]).await.map_err(from_postgres)?;
+    Ok(())
+}
+
 /// Findings that nobody has resolved.
 ///
 /// # Errors
