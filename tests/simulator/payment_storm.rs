@@ -36,8 +36,8 @@ const SHORT: Form =
 const LONG: Form =
     Form { orders: 2_000, orders_per_s: 50.0, buyers_at_once: 160, numbers: 12_000, drain: Duration::from_secs(900) };
 /// As many orders, at a pace that leaves room for several storms at once: they wait for most of their time.
-const MIDDLE: Form = Form { orders_per_s: 10.0, buyers_at_once: 80, ..LONG };
-const MIDDLE_AT_ONCE: usize = 4;
+const MIDDLE: Form = Form { orders_per_s: 6.0, buyers_at_once: 80, ..LONG };
+const MIDDLE_AT_ONCE: usize = 5;
 
 /// Where functions may be killed, and how often relative to each other.
 const FAILPOINTS: [Failpoint; 20] = [
