@@ -4,8 +4,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::limits::{
-    HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, NUMBER_MAX, NUMBERS_PER_BUYER_MAX, NUMBERS_PER_CHUNK, NUMBERS_PER_ORDER_MAX,
-    NUMBERS_PER_PRODUCT_MAX, PADDING_MAX, PRICE_MINOR_MAX,
+    HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, MOMENT_MAX, MOMENT_MIN, NUMBER_MAX, NUMBERS_PER_BUYER_MAX, NUMBERS_PER_CHUNK,
+    NUMBERS_PER_ORDER_MAX, NUMBERS_PER_PRODUCT_MAX, PADDING_MAX, PRICE_MINOR_MAX,
 };
 use crate::orders::InvalidField;
 
@@ -180,7 +180,14 @@ impl NewProduct {
             "/price/amount",
             "must be 0 to 1,000,000,000,000 minor units",
         );
-        check(is_currency(&self.price.currency), "/price/currency", "must be an ISO 4217 code");
+        check(
+            minor_digits(&self.price.currency).is_some(),
+            "/price/currency",
+            "must be the ISO 4217 code of a currency that people pay with",
+        );
+        let moments = MOMENT_MIN..MOMENT_MAX;
+        check(moments.contains(&self.opens_at), "/opens_at", "must be a moment from 2000 to 2199, in UTC");
+        check(moments.contains(&self.closes_at), "/closes_at", "must be a moment from 2000 to 2199, in UTC");
         check(self.opens_at < self.closes_at, "/closes_at", "must be after the opening");
         check(crate::schedule::is_zone(&self.zone), "/zone", "must be an IANA time zone");
         check(
@@ -214,8 +221,10 @@ pub fn is_label(text: &str) -> bool {
     (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-fn is_currency(text: &str) -> bool {
-    text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase())
+/// Decimal places of a currency's minor unit (ISO 4217); none for a code that no price has: metals, funds, tests.
+#[must_use]
+pub fn minor_digits(currency: &str) -> Option<u32> {
+    iso_currency::Currency::from_code(currency)?.exponent().map(u32::from)
 }
 
 #[cfg(test)]
@@ -239,6 +248,53 @@ mod tests {
         assert_eq!(Range::label(42, 6), "000042");
         assert_eq!(Range::label(1_234_567, 6), "1234567");
         assert_eq!(Range::label(0, 0), "0");
+    }
+
+    #[test]
+    fn currencies_are_those_that_people_pay_with() {
+        for (code, digits) in
+            [("EUR", Some(2)), ("BRL", Some(2)), ("JPY", Some(0)), ("CLP", Some(0)), ("KWD", Some(3)), ("UGX", Some(0))]
+        {
+            assert_eq!(minor_digits(code), digits, "{code}");
+        }
+        for code in ["ZZZ", "XXX", "XTS", "XAU", "eur", "EU", "EURO", ""] {
+            assert_eq!(minor_digits(code), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn moments_are_those_that_can_be_written_everywhere() {
+        let wrong = |opens_at, closes_at| {
+            let product = NewProduct {
+                id: Uuid::nil(),
+                tenant_id: Uuid::nil(),
+                campaign: "spring".to_owned(),
+                name: "A raffle".to_owned(),
+                range: Range { first: 1, count: 10 },
+                padding: 2,
+                price: Money { minor: 100, currency: "EUR".to_owned() },
+                opens_at,
+                closes_at,
+                zone: "Europe/Madrid".to_owned(),
+                hold_seconds: 900,
+                numbers_per_order_max: 10,
+                numbers_per_buyer_max: 10,
+            };
+            let fields = product.validate().err().unwrap_or_default();
+            fields.into_iter().map(|field| field.pointer).collect::<Vec<_>>()
+        };
+        let read = |text| {
+            OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).expect("a moment of RFC 3339")
+        };
+        let (early, late) = (read("2026-01-01T00:00:00Z"), read("2199-12-31T23:59:59Z"));
+        assert_eq!(wrong(early, late), Vec::<&str>::new());
+        // Each of these is another year in UTC than in its own zone, or none that can be written.
+        for text in ["0000-01-01T00:00:00+00:01", "1999-12-31T23:59:59Z", "2000-01-01T00:30:00+01:00"] {
+            assert_eq!(wrong(read(text), late), ["/opens_at"], "{text}");
+        }
+        for text in ["2200-01-01T00:00:00Z", "2199-12-31T23:30:00-01:00", "9999-12-31T23:59:59-00:01"] {
+            assert_eq!(wrong(early, read(text)), ["/closes_at"], "{text}");
+        }
     }
 
     proptest! {

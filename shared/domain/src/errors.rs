@@ -134,7 +134,7 @@ reasons! {
     /// Every number is paid or blocked, or none was free when the order was served.
     SoldOut = "sold-out", "No numbers are left";
     /// More than the product allows an order or a buyer.
-    LimitExceeded = "limit-exceeded", "The order exceeds the limit";
+    LimitExceeded = "limit-exceeded", "That is more than the limit allows";
     /// The buyer has too many orders that have not ended.
     TooManyOpenOrders = "too-many-open-orders", "Too many of your orders are still open";
     /// The state does not allow it.

@@ -6,6 +6,9 @@ mod people;
 
 use std::time::Duration;
 
+use time::OffsetDateTime;
+use time::macros::datetime;
+
 use crate::login::Share;
 pub use files::*;
 pub use login::*;
@@ -205,6 +208,17 @@ pub const LOOK_PASSES_MAX: usize = 10;
 
 /// Orders whose money one pass of the auditor compares.
 pub const ORDERS_PER_AUDIT_PASS: i64 = 2_000;
+
+/// First moment that a product may name, and the first that it may not: well within what databases, gateways and RFC 3339
+/// can write, in every zone.
+pub const MOMENT_MIN: OffsetDateTime = datetime!(2000-01-01 0:00 UTC);
+/// See [`MOMENT_MIN`].
+pub const MOMENT_MAX: OffsetDateTime = datetime!(2200-01-01 0:00 UTC);
+
+/// Products of a store.
+pub const PRODUCTS_PER_STORE_MAX: i64 = 1_000;
+/// Numbers of all products of a store together: about 700 MB of rows before anything is sold.
+pub const NUMBERS_PER_STORE_MAX: i64 = 100_000_000;
 
 /// How long the money of an order must be wrong before it is recorded: longer than any message of it is on its way.
 pub const WRONG_MONEY_SETTLES_IN: Duration = Duration::from_secs(900);

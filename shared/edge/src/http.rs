@@ -19,8 +19,8 @@ use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use domain::Reason;
 use domain::limits::REQUEST_BUDGET;
+use domain::{Error, Reason};
 use lambda_http::Context;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -87,6 +87,16 @@ async fn guard(request: Request, next: Next) -> Response {
     finish(response, &seen)
 }
 
+/// An error that nobody made a problem of is a fault of ours: an answer that could not be written, for one.
+fn as_problem(response: Response) -> Response {
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || response.extensions().get::<Problem>().is_some() {
+        return response;
+    }
+    Problem::from(Error::fault(format!("an answer of status {status} is no problem document"))).into_response()
+}
+
 /// Lambda's id, under which the log has this request; a new one outside Lambda.
 fn request_id(request: &Request) -> String {
     let context = request.extensions().get::<Context>();
@@ -94,7 +104,8 @@ fn request_id(request: &Request) -> String {
     id.unwrap_or_else(|| Uuid::now_v7().to_string())
 }
 
-fn finish(mut response: Response, seen: &Seen) -> Response {
+fn finish(response: Response, seen: &Seen) -> Response {
+    let mut response = as_problem(response);
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         log(&problem, seen);
         metrics::count("requests.refused", &[(Dimension::Outcome, problem.code())]);

@@ -1,6 +1,7 @@
 //! What staff do to products and to their store: each act with its entry in the audit log, in one transaction.
 
 use domain::catalog::{Intake, NewProduct, Reserving};
+use domain::limits::{NUMBERS_PER_STORE_MAX, PRODUCTS_PER_STORE_MAX};
 use domain::{Reason, Result};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -24,11 +25,24 @@ pub async fn find(client: &Client, tenant_id: Uuid, id: Uuid) -> Result<Product>
 /// Makes a product, everything available. False when it was made under the act's key before.
 ///
 /// # Errors
-/// Invalid when a rule of [`NewProduct::validate`] is broken, those of a key, or busy or fault from the database.
+/// Invalid when a rule of [`NewProduct::validate`] is broken, limit-exceeded when the store has no room for it, those of a
+/// key, or busy or fault from the database.
 pub async fn create(client: &mut Client, product: &NewProduct, act: &NewAct) -> Result<bool> {
     let tx = client.transaction().await.map_err(from_postgres)?;
     if !record(&tx, act).await? {
         return Ok(false);
+    }
+    // Counted without a lock: two at the same instant may pass it by one.
+    let sql = "select count(*) < $2 and coalesce(sum(number_count), 0) + $3::integer <= $4 as fits
+        from products where tenant_id = $1";
+    let params: [(&(dyn ToSql + Sync), _); 4] = [
+        (&act.tenant_id, UUID),
+        (&PRODUCTS_PER_STORE_MAX, INT8),
+        (&product.range.count, INT4),
+        (&NUMBERS_PER_STORE_MAX, INT8),
+    ];
+    if !column::<bool>(&tx.query_typed_one(sql, &params).await.map_err(from_postgres)?, "fits")? {
+        return Err(Reason::LimitExceeded.into());
     }
     insert_with_chunks(&tx, product).await?;
     tx.commit().await.map_err(from_postgres)?;

@@ -4,7 +4,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use domain::roles::Role;
 use serde_json::{Value, json};
 use tests::http::{Answer, ask, is};
-use tests::look::count;
+use tests::look::{change, count};
 use tests::seed::{order, product, quick};
 use tests::staff::{Member, Office};
 use uuid::Uuid;
@@ -73,6 +73,11 @@ async fn what_breaks_a_rule_is_named() {
         ("/zone", json!("Mars/Olympus"), "/zone"),
         ("/hold_seconds", json!(1), "/hold_seconds"),
         ("/opens_at", json!("tomorrow"), "/opens_at"),
+        // Moments that could be stored and never be written again, or not even be stored.
+        ("/opens_at", json!("0000-01-01T00:00:00+00:01"), "/opens_at"),
+        ("/closes_at", json!("9999-12-31T23:59:59-00:01"), "/closes_at"),
+        ("/price/currency", json!("ZZZ"), "/price/currency"),
+        ("/price/currency", json!("XXX"), "/price/currency"),
     ] {
         let mut body = described();
         *body.pointer_mut(pointer).unwrap() = value;
@@ -85,6 +90,26 @@ async fn what_breaks_a_rule_is_named() {
     assert_eq!(member.send(&office.admin, "POST", "/v1/admin/products", &more).await.refusal(), is(422, "invalid"));
     assert_eq!(count(&office.database, "select count(*) from products").await, 0);
     assert_eq!(count(&office.database, "select count(*) from audit_log").await, 0);
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_has_room_for_so_many_numbers() {
+    let office = Office::open().await;
+    let member = office.hire(Role::Operator).await;
+    let make =
+        async |key: &str| member.send_under(&office.admin, key, "POST", "/v1/admin/products", &described()).await;
+    assert_eq!(make("first").await.status, 201);
+    let fill = "insert into products overriding system value select (p).* from (
+            select jsonb_populate_record(q, jsonb_build_object('id', gen_random_uuid(), 'key', 1000 + i,
+                'number_count', 10000000)) as p
+            from products q cross join generate_series(1, 10) as i) as more";
+    change(&office.database, fill, 10).await;
+    assert_eq!(make("second").await.refusal(), is(422, "limit-exceeded"));
+    assert_eq!(make("first").await.status, 201, "what was made is answered");
+    change(&office.database, "delete from products where key > 1000", 10).await;
+    assert_eq!(make("second").await.status, 201);
+    assert_eq!(count(&office.database, "select count(*) from products").await, 2);
     office.database.finish().await;
 }
 
@@ -115,7 +140,8 @@ async fn nobody_overwrites_what_they_have_not_seen() {
     let at_once = futures::future::join_all((0..8).map(|_| edit(&office, &member, id, Some("\"2\""), &body))).await;
     assert_eq!(at_once.iter().filter(|answer| answer.status == 200).count(), 1);
     assert!(at_once.iter().all(|answer| matches!(answer.status, 200 | 412)));
-    for body in [json!({ "count": 7 }), json!({ "first": 7 }), json!({ "name": "" })] {
+    let never = json!({ "closes_at": "9999-12-31T12:00:00-12:00" });
+    for body in [json!({ "count": 7 }), json!({ "first": 7 }), json!({ "name": "" }), never] {
         assert_eq!(edit(&office, &member, id, Some("\"3\""), &body).await.refusal(), is(422, "invalid"), "{body}");
     }
     office.database.finish().await;

@@ -7,7 +7,9 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use domain::catalog::{NewProduct, Range};
+use domain::limits::{NUMBERS_PER_STORE_MAX, PRODUCTS_PER_STORE_MAX};
 use domain::roles::Action;
+use domain::{Error, Reason};
 use edge::Problem;
 use edge::http::{IDEMPOTENCY_REPLAYED, IdempotencyKey, JsonBody, versioned};
 use serde::{Deserialize, Serialize};
@@ -101,7 +103,7 @@ impl ProductRequest {
         (status = 409, description = "key-in-flight", body = Problem),
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
-        (status = 422, description = "invalid, key-reused", body = Problem),
+        (status = 422, description = "invalid, limit-exceeded, key-reused", body = Problem),
         (status = 503, description = "unavailable", body = Problem)),
     security(("staff" = []))
 )]
@@ -116,7 +118,12 @@ pub(crate) async fn create(
     let product = body.described(id, staff.tenant_id)?;
     let deed = staff.act(Subject::Product, id).under(&key, &body)?;
     let mut client = state.database.client().await?;
-    let is_new = store::products::create(&mut client, &product, &deed.act).await?;
+    let is_new = store::products::create(&mut client, &product, &deed.act).await.map_err(|error| match error {
+        Error::Rejected(Reason::LimitExceeded) => Problem::new(Reason::LimitExceeded).with_detail(format!(
+            "A store has at most {PRODUCTS_PER_STORE_MAX} products and {NUMBERS_PER_STORE_MAX} numbers in them."
+        )),
+        error => error.into(),
+    })?;
     let made = store::products::find(&client, staff.tenant_id, id).await?;
     let replayed = (!is_new).then_some([(IDEMPOTENCY_REPLAYED, "true")]);
     let location = [(LOCATION, format!("/v1/admin/products/{id}"))];

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::catalog::minor_digits;
 use crate::errors::Reason;
 use crate::login::Language;
 use crate::schedule::WallTime;
@@ -17,12 +18,6 @@ const TEXT_CHARS_MAX: usize = 160;
 const NAME_CHARS_MAX: usize = 24;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/// Currencies that have no minor unit (ISO 4217).
-const WITHOUT_MINOR: [&str; 16] =
-    ["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF"];
-/// Currencies whose unit has a thousand of them.
-const WITH_THOUSAND: [&str; 7] = ["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"];
 
 /// What a notice says, as far as it varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,13 +201,7 @@ const fn title(language: Language, event: &Event) -> &'static str {
 
 /// An amount with its currency in front, which every phone can show.
 fn amount(minor: i64, currency: &str, point: char) -> String {
-    let digits = if WITHOUT_MINOR.contains(&currency) {
-        0
-    } else if WITH_THOUSAND.contains(&currency) {
-        3
-    } else {
-        2
-    };
+    let digits = minor_digits(currency).unwrap_or(2);
     let unit = 10_i64.pow(digits);
     let (whole, rest) = (minor / unit, minor % unit);
     match digits {

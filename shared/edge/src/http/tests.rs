@@ -58,6 +58,7 @@ fn app() -> Router {
             .route("/slow", get(|| tokio::time::sleep(Duration::from_secs(60))))
             .route("/panic", get(panics))
             .route("/fault", get(|| async { Problem::from(domain::Error::fault("secret detail")) }))
+            .route("/unwritable", get(|| async { Json(std::collections::BTreeMap::from([((1, 2), 3)])) }))
             .route("/free", get(|| async { "ok" }))
             .with_state(State { keys }),
     )
@@ -92,7 +93,7 @@ fn is(status: u16, code: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn every_answer_has_an_id_and_security_headers() {
-    for path in ["/free", "/nowhere", "/panic", "/cached"] {
+    for path in ["/free", "/nowhere", "/panic", "/cached", "/unwritable"] {
         let (_, headers, _) = send(ask("GET", path), "").await;
         assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff", "{path}");
         assert!(!headers[REQUEST_ID].is_empty());
@@ -122,6 +123,16 @@ async fn a_panic_is_an_opaque_500_and_the_next_request_works() {
     assert_eq!(status, 500);
     assert!(!String::from_utf8(body).unwrap().contains("purpose"));
     assert_eq!(send(ask("GET", "/free"), "").await.0, 200);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_a_fault_like_any_other() {
+    let memory = Memory::default();
+    let guard = memory.capture("info");
+    assert_eq!(status_and_code(ask("GET", "/unwritable"), "").await, is(500, "internal"));
+    drop(guard);
+    let lines = memory.lines();
+    assert_eq!((lines.len(), &lines[0]["request.route"]), (1, &"/unwritable".into()), "{lines:?}");
 }
 
 #[tokio::test]
