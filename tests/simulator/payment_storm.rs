@@ -15,6 +15,7 @@ use tests::leaks;
 use tests::look;
 use tests::simulator::{Setup, World};
 use tests::till::Policy;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::storm::faults::{self, Failpoint};
@@ -35,9 +36,9 @@ const SHORT: Form =
     Form { orders: 100, orders_per_s: 20.0, buyers_at_once: 100, numbers: 600, drain: Duration::from_secs(120) };
 const LONG: Form =
     Form { orders: 2_000, orders_per_s: 50.0, buyers_at_once: 160, numbers: 12_000, drain: Duration::from_secs(900) };
-/// As many orders, at a pace that leaves room for several storms at once: they wait for most of their time.
-const MIDDLE: Form = Form { orders_per_s: 6.0, buyers_at_once: 80, ..LONG };
-const MIDDLE_AT_ONCE: usize = 5;
+/// Long storms at once, where there are many: they wait for most of their time. One rages, the others come to rest.
+const LONG_AT_ONCE: usize = 4;
+static RAGING: Semaphore = Semaphore::const_new(1);
 
 /// Where functions may be killed, and how often relative to each other.
 const FAILPOINTS: [Failpoint; 20] = [
@@ -78,14 +79,15 @@ async fn short() {
     repeat(1, |seed| storm(SHORT, seed)).await;
 }
 
+/// Of the full run: nothing shorter finds what comes together once in a thousand payments.
 #[tokio::test(flavor = "multi_thread")]
 async fn middle() {
-    repeat(MIDDLE_AT_ONCE, |seed| storm(MIDDLE, seed)).await;
+    repeat(LONG_AT_ONCE, |seed| storm(LONG, seed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long() {
-    repeat(1, |seed| storm(LONG, seed)).await;
+    repeat(LONG_AT_ONCE, |seed| storm(LONG, seed)).await;
 }
 
 async fn storm(form: Form, seed: u64) {
@@ -108,6 +110,7 @@ async fn storm(form: Form, seed: u64) {
     world.mapping("settle-payment").set(|polling| polling.concurrency = 8);
     world.mapping("reserve-numbers").set(|polling| (polling.batch_max, polling.concurrency) = (40, 4));
     world.mapping("release-numbers").set(|polling| polling.concurrency = 1);
+    let raging = RAGING.acquire().await.expect("never closed");
     world.run();
     world.bank.random(seed, RATES);
     let began = Instant::now();
@@ -125,6 +128,7 @@ async fn storm(form: Form, seed: u64) {
     }
     faults::end(&world, &products).await;
     let lasted = began.elapsed();
+    drop(raging);
     world.halt();
     world.jobs_at_once(2, Duration::from_secs(1));
     // Every payment is looked at when the time has passed, and once more at the end.
