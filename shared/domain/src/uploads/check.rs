@@ -19,7 +19,7 @@ pub fn refusal(image: Image, bytes: &[u8]) -> Option<Refusal> {
     let begins = match image {
         Image::Png => bytes.starts_with(PNG) && matches!(bytes.get(12..16), Some(b"IHDR")),
         Image::Jpeg => bytes.starts_with(b"\xff\xd8\xff"),
-        Image::Webp => bytes.starts_with(b"RIFF") && matches!(bytes.get(8..12), Some(b"WEBP")),
+        Image::Webp => bytes.starts_with(b"RIFF") && matches!(bytes.get(8..12), Some(b"WEBP")) && webp_begins(bytes),
         Image::Avif => matches!(bytes.get(4..8), Some(b"ftyp")) && matches!(bytes.get(8..12), Some(b"avif" | b"avis")),
     };
     if !begins {
@@ -47,16 +47,28 @@ fn pixels(bytes: &[u8]) -> Option<u64> {
     Some(side(size.width).saturating_mul(side(size.height)))
 }
 
-/// Whether the chunks lead to an IEND at the very end.
+/// Whether the first chunk is one of a picture, by the signature inside: whatever else was called so would be taken.
+fn webp_begins(bytes: &[u8]) -> bool {
+    match bytes.get(12..16) {
+        Some(b"VP8 ") => matches!(bytes.get(23..26), Some(b"\x9d\x01\x2a")),
+        Some(b"VP8L") => bytes.get(20) == Some(&0x2f),
+        Some(b"VP8X") => true,
+        _ => false,
+    }
+}
+
+/// Whether the chunks, a picture among them, lead to an IEND at the very end.
 fn png_ends(bytes: &[u8]) -> bool {
-    let mut at = PNG.len();
+    let (mut at, mut has_picture) = (PNG.len(), false);
     loop {
         let Some(size) = big(bytes, at) else { return false };
         let kind = bytes.get(at + 4..at + 8);
         // Length, kind and checksum have four bytes each.
         let Some(next) = size.checked_add(12).and_then(|size| at.checked_add(size)) else { return false };
-        if matches!(kind, Some(b"IEND")) {
-            return size == 0 && next == bytes.len();
+        match kind {
+            Some(b"IEND") => return has_picture && size == 0 && next == bytes.len(),
+            Some(b"IDAT") => has_picture = true,
+            _ => {}
         }
         at = next;
     }
@@ -210,11 +222,16 @@ mod tests {
         let page = b"<!doctype html><html><body><script>alert(document.domain)</script></body></html>".to_vec();
         let drawing = b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"><circle r=\"9\"/></svg>".to_vec();
         let gif = [&b"GIF89a/*"[..], &[b' '; 80], b"*/=1;alert(1)"].concat();
-        for bytes in [page, drawing, gif] {
+        let riff =
+            |kind: &[u8; 4]| [&b"RIFF\x58\x00\x00\x00WEBP"[..], &kind[..], b"\x4c\x00\x00\x00", &[b'<'; 76]].concat();
+        for bytes in [page, drawing, gif, riff(b"VP8 "), riff(b"VP8L"), riff(b"html")] {
             for image in Image::ALL {
                 assert_eq!(refusal(image, &bytes), Some(Refusal::WrongKind), "{image:?}");
             }
         }
+        let hollow =
+            [PNG, &png(3, 2)[PNG.len()..33], &[0; 3], b"\x20html", &[b'<'; 36], b"\0\0\0\0IEND\xae\x42\x60\x82"];
+        assert_eq!(refusal(Image::Png, &hollow.concat()), Some(Refusal::MoreThanAnImage), "there is no picture in it");
         assert_eq!(refusal(Image::Png, b""), Some(Refusal::WrongSize));
         let large = vec![0; usize::try_from(UPLOAD_BYTES_MAX).unwrap() + 1];
         assert_eq!(refusal(Image::Png, &large), Some(Refusal::WrongSize));
