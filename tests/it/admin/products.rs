@@ -192,9 +192,21 @@ async fn a_sale_ends_sooner_only_by_who_has_just_proved_who_they_are() {
     };
     proof("now()").await;
     let sooner = json!({ "closes_at": "2098-01-01T00:00:00Z" });
-    assert_eq!(edit(&office, &member, id, Some("\"1\""), &sooner).await.refusal(), is(403, "not-fresh"));
-    let longer = json!({ "name": "A longer raffle", "closes_at": "2099-06-01T00:00:00Z" });
-    assert_eq!(edit(&office, &member, id, Some("\"1\""), &longer).await.status, 200, "whatever ends nothing");
+    for body in [
+        sooner.clone(),
+        json!({ "price": { "amount": "0", "currency": "EUR" } }),
+        json!({ "price": { "amount": "251", "currency": "EUR" } }),
+        json!({ "price": { "amount": "250", "currency": "USD" } }),
+        json!({ "name": "Another raffle", "opens_at": "2098-01-01T00:00:00Z" }),
+        json!({ "hold_seconds": 899 }),
+    ] {
+        assert_eq!(edit(&office, &member, id, Some("\"1\""), &body).await.refusal(), is(403, "not-fresh"), "{body}");
+    }
+    let longer = json!({
+        "name": "A longer raffle", "closes_at": "2099-06-01T00:00:00Z", "hold_seconds": 1_800,
+        "price": { "amount": "250", "currency": "EUR" }, "numbers_per_order_max": 5,
+    });
+    assert_eq!(edit(&office, &member, id, Some("\"1\""), &longer).await.status, 200, "whatever stops nothing");
     proof("now() + interval '1 minute'").await;
     assert_eq!(edit(&office, &member, id, Some("\"2\""), &sooner).await.status, 200);
     office.database.finish().await;

@@ -84,11 +84,20 @@ impl ProductChange {
     }
 }
 
+/// Whether a change may stop a sale or give it away: it ends sooner or opens later, costs something else, or leaves less
+/// time to pay. Nobody can take back what was sold, or not sold, meanwhile.
+fn wants_proof(before: &NewProduct, after: &NewProduct) -> bool {
+    after.closes_at < before.closes_at
+        || after.opens_at > before.opens_at
+        || after.price != before.price
+        || after.hold_seconds < before.hold_seconds
+}
+
 /// Change a product.
 ///
 /// Says in `If-Match` which version it was made from. The range never changes, currency and padding not once there are
-/// orders, the opening not once it has come; price and limits hold for later orders. An earlier end wants a fresh proof,
-/// as closing does.
+/// orders, the opening not once it has come; price and limits hold for later orders. An earlier end, a later opening,
+/// another price and less time to pay want a fresh proof, as closing does.
 #[utoipa::path(
     patch, path = "/v1/admin/products/{product}", tag = "admin", operation_id = "edit_product",
     params(("product" = Uuid, Path, description = "The product"),
@@ -123,10 +132,8 @@ pub(crate) async fn edit(
     if product.version != version {
         return Err(Problem::new(Reason::PreconditionFailed));
     }
-    let closes_at = product.described.closes_at;
-    let new = body.over(product.described)?;
-    if new.closes_at < closes_at {
-        // Or the end of a sale would want no more than a session.
+    let new = body.over(product.described.clone())?;
+    if wants_proof(&product.described, &new) {
         auth.may(Action::CloseProduct)?;
     }
     let deed = staff.act(Subject::Product, id).with(&body.named());
