@@ -11,6 +11,7 @@ mod idempotency;
 mod if_match;
 mod money;
 mod paging;
+mod rate_limit;
 mod staff;
 
 use axum::Router;
@@ -33,6 +34,7 @@ pub use idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IdempotencyKey};
 pub use if_match::{IfMatch, versioned};
 pub use money::Money;
 pub use paging::{Page, cut};
+pub use rate_limit::limited;
 pub use staff::{StaffSessionAuth, StaffToken};
 
 use crate::metrics::{self, Dimension};

@@ -3,9 +3,9 @@
 //! Owns the SQL, the lock order and the translation of database errors. Knows nothing of HTTP, SQS or AWS.
 //!
 //! Every writer locks in one order: orders (ascending id), number_chunks (ascending), buyer_holdings (ascending
-//! buyer), taken_numbers, payment_attempts, refunds, notices, outbox; who logs in, sells or forgets, login_codes and
-//! buyers before them. Statements are sent typed and unnamed, because a transaction pooler breaks named ones and
-//! RDS Proxy pins a session for them.
+//! buyer), taken_numbers, payment_attempts, refunds, notices, outbox, login_limits; who logs in, sells or forgets,
+//! login_codes and buyers before them. Statements are sent typed and unnamed, because a transaction pooler breaks named
+//! ones and RDS Proxy pins a session for them.
 
 pub mod acts;
 pub mod audit;

@@ -15,5 +15,5 @@ pub use overdue::reject_overdue;
 pub use place::{NewOrder, Placed, place, replay};
 pub use read::{Event, Order, Page, Place, find, history, history_of, list};
 pub use search::{Wanted, search};
-pub use sell::{NewSale, sell};
+pub use sell::{Empty, NewSale, Sold, sell};
 pub use staff::{extend, give_up};

@@ -1,5 +1,7 @@
 //! Sold over the counter: by the way of every other order, under its rules, and booked once.
 
+use domain::limits::{SALES_PER_MEMBER, SALES_PER_STORE};
+use domain::login::Share;
 use domain::roles::Role;
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -50,6 +52,15 @@ impl Counter {
     async fn serve(&self) {
         self.till.chain.reconcile().await;
         self.till.chain.reserve().await;
+    }
+
+    /// Makes a pot behind by so many sales, whatever it was.
+    async fn behind(&self, pot: &str, share: Share, sales: u32) {
+        let sql = "insert into login_limits (subject, full_until)
+            values (md5($1::text)::uuid, now() + make_interval(secs => $2))
+            on conflict (subject) do update set full_until = excluded.full_until";
+        let seconds = share.one_per.as_secs_f64() * f64::from(sales);
+        self.till.database.owner().execute(sql, &[&pot, &seconds]).await.unwrap();
     }
 
     async fn count(&self, sql: &str) -> i64 {
@@ -142,6 +153,50 @@ async fn a_sale_said_many_times_at_once_is_one() {
     assert_eq!(counter.count("select count(*) from orders").await, 1);
     assert_eq!(counter.count("select count(*) from buyers").await, 1);
     assert_eq!(look::taken(&counter.till.database, &counter.till.product).await, 3);
+    counter.till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sells_and_their_store_have_pots() {
+    let counter = Counter::open(|product| product.per_order(2)).await;
+    let (of_member, of_store) =
+        (format!("sales by {}", counter.member.id), format!("sales of {}", counter.member.tenant_id));
+    let pots = "select count(*) from login_limits where full_until > now()";
+    let wrong = json!({ "phone": PHONE, "quantity": 3 });
+    assert_eq!(counter.sell("wrong", &wrong).await.refusal(), is(422, "limit-exceeded"));
+    assert_eq!(counter.count(pots).await, 0, "what is refused takes nothing");
+    let first = json!({ "phone": PHONE, "quantity": 1 });
+    sale(&counter.sell("first", &first).await);
+    assert_eq!(counter.count(pots).await, 2);
+    for (n, (name, pot, share)) in
+        [("member", &of_member, SALES_PER_MEMBER), ("store", &of_store, SALES_PER_STORE)].into_iter().enumerate()
+    {
+        counter.behind(pot, share, share.messages + 60).await;
+        let full = "select md5(string_agg(full_until::text, ' ' order by subject)) from login_limits";
+        let owner = counter.till.database.owner();
+        let before: String = owner.query_one(full, &[]).await.unwrap().get(0);
+        let body = json!({ "phone": format!("+3460000001{n}"), "name": NAME, "quantity": 1 });
+        let limited = counter.sell(name, &body).await;
+        assert_eq!(limited.refusal(), is(429, "too-many-requests"), "{name}");
+        let wait = limited.retry_after().unwrap();
+        assert_eq!(limited.header("ratelimit"), format!("\"{name}\";r=0;t={wait}"));
+        let window = share.one_per.as_secs() * u64::from(share.messages);
+        assert_eq!(limited.header("ratelimit-policy"), format!("\"{name}\";q={};w={window}", share.messages));
+        assert!((1..=share.one_per.as_secs() * 61 + 1).contains(&wait), "{name}: {wait}");
+        assert!(counter.sell("first", &first).await.is_replay(), "{name}: what was sold is answered again");
+        let after: String = owner.query_one(full, &[]).await.unwrap().get(0);
+        assert_eq!(after, before, "{name}: neither took anything");
+        assert_eq!(counter.count("select count(*) from orders").await, i64::try_from(n).unwrap() + 1, "{name}");
+        assert_eq!(counter.count("select count(*) from buyers").await, i64::try_from(n).unwrap() + 1, "{name}");
+        counter.behind(pot, share, share.messages - 1).await;
+        sale(&counter.sell(name, &body).await);
+        counter.behind(pot, share, 0).await;
+    }
+    let colleague = hire(&counter.till.database, counter.member.tenant_id, Role::Support).await;
+    counter.behind(&of_member, SALES_PER_MEMBER, SALES_PER_MEMBER.messages + 60).await;
+    let path = format!("/v1/admin/products/{}/sales", counter.till.product.described.id);
+    sale(&colleague.send(&counter.admin, "POST", &path, &first).await);
+    counter.serve().await;
     counter.till.finish().await;
 }
 

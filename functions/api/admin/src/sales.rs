@@ -13,11 +13,11 @@ use domain::orders::{Fallback, Request};
 use domain::people::Name;
 use domain::roles::Action;
 use edge::Problem;
-use edge::http::{IDEMPOTENCY_REPLAYED, IdempotencyKey, JsonBody, PathParams};
+use edge::http::{IDEMPOTENCY_REPLAYED, IdempotencyKey, JsonBody, PathParams, limited};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::acts::Subject;
-use store::orders::{NewSale, Placed, sell as sell_to};
+use store::orders::{NewSale, Placed, Sold, sell as sell_to};
 use store::payments::book as book_cash;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -88,7 +88,8 @@ fn accepted(id: Uuid, only_held_stock: bool) -> impl IntoResponse {
 ///
 /// An order in the buyer's name, which gets its numbers within a minute like every other: read it until it is
 /// `reserved`, then book what was paid. The rules of the sale hold for it as well: nothing is sold while it is paused
-/// or closed, and the buyer's limits count. The product must be payable in cash.
+/// or closed, and the buyer's limits count. The product must be payable in cash. Who sells a long list waits as they are
+/// told.
 #[utoipa::path(
     post, path = "/v1/admin/products/{product}/sales", tag = "admin", operation_id = "sell_numbers",
     params(("product" = Uuid, Path, description = "The product"),
@@ -106,6 +107,10 @@ fn accepted(id: Uuid, only_held_stock: bool) -> impl IntoResponse {
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
         (status = 422, description = "invalid, out-of-range, limit-exceeded, method-unavailable, key-reused", body = Problem),
+        (status = 429, description = "too-many-requests", body = Problem, headers(
+            ("Retry-After" = u32, description = "Seconds to wait"),
+            ("RateLimit" = String, description = "The limit that is used up: member or store"),
+            ("RateLimit-Policy" = String, description = "What it allows"))),
         (status = 503, description = "sales-paused, unavailable", body = Problem)),
     security(("staff" = []))
 )]
@@ -126,11 +131,14 @@ pub(crate) async fn sell(
     let (order_id, buyer_id) = (Uuid::now_v7(), Uuid::now_v7());
     let sale = NewSale { order_id, product_id, buyer_id, phone: &phone, name: name.as_ref(), request: &request };
     match sell_to(&mut *state.database.client().await?, &sale, &act).await? {
-        Placed::Accepted { only_held_stock, .. } => Ok(accepted(order_id, only_held_stock).into_response()),
-        Placed::Replayed { id, only_held_stock } => {
+        Sold::Placed(Placed::Accepted { only_held_stock, .. }) => {
+            Ok(accepted(order_id, only_held_stock).into_response())
+        }
+        Sold::Placed(Placed::Replayed { id, only_held_stock }) => {
             Ok(([(IDEMPOTENCY_REPLAYED, "true")], accepted(id, only_held_stock)).into_response())
         }
-        Placed::Refused { reason, retry_after } => Err(Problem::refused(reason, retry_after)),
+        Sold::Placed(Placed::Refused { reason, retry_after }) => Err(Problem::refused(reason, retry_after)),
+        Sold::Limited(empty) => Ok(limited(empty.name, Some(empty.share), empty.wait)),
     }
 }
 

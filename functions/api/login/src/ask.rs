@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State as Shared;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::Reason;
 use domain::login::{Language, Phone, Pot, Pots};
@@ -20,9 +20,6 @@ use uuid::Uuid;
 
 use crate::State;
 use crate::tokens::{device, phone};
-
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// Who wants to log in.
 #[derive(Deserialize, ToSchema)]
@@ -124,21 +121,9 @@ async fn publish(state: &State, message: LoginCodeMessage) {
     }
 }
 
-/// 429 with the fields of draft-ietf-httpapi-ratelimit-headers-10. Names no pot that many people share.
+/// Names no pot that many people share.
 fn limited(pot: Pot, wait: Duration) -> Response {
     metrics::count("login_codes_limited", &[(Dimension::Outcome, pot.word())]);
-    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    let mut response = Problem::new(Reason::TooManyRequests).with_retry_after(seconds).into_response();
     let (name, share) = (pot.name(), pot.share());
-    let mut set = |header: HeaderName, text: String| {
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            response.headers_mut().insert(header, value);
-        }
-    };
-    set(RATE_LIMIT, format!("\"{name}\";r=0;t={seconds}"));
-    if name != Pot::Platform.name() {
-        let window = share.one_per.saturating_mul(share.messages).as_secs();
-        set(RATE_LIMIT_POLICY, format!("\"{name}\";q={};w={window}", share.messages));
-    }
-    response
+    edge::http::limited(name, (name != Pot::Platform.name()).then_some(share), wait)
 }
