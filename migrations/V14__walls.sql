@@ -115,3 +115,8 @@ create table audit_suspects (
     constraint audit_suspects_pkey primary key (order_id)
 );
 comment on table audit_suspects is 'Orders whose money the continuous audit found wrong. Most are on their way and leave when it comes round again; who stays becomes a finding.';
+
+comment on table login_limits is 'How full each pot is (GCRA): what is taken moves full_until on by the pot''s interval, time passes it by.';
+comment on column login_limits.subject is 'A hash of what is limited: keyed for phones, addresses and all that can be guessed; of random ids for buyers, staff and their stores. Nothing personal.';
+comment on column audit_log.staff_id is 'Who did it; null = the platform''s operator, or whoever gave wrong one-time passwords.';
+comment on column audit_log.action is 'The id of the API''s operation, an act of the operator, or wrong_passwords.';

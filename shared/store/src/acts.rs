@@ -161,6 +161,20 @@ pub(crate) async fn log_of_operator(
     write(tx, &entry).await
 }
 
+/// Writes into the audit log that a member's one-time password was given wrong too often; by whom, nobody knows.
+pub(crate) async fn log_wrong_passwords(tx: &Transaction<'_>, tenant_id: Uuid, member: Uuid) -> Result<()> {
+    let entry = Entry {
+        tenant_id,
+        staff_id: None,
+        action: "wrong_passwords",
+        subject: Subject::Staff,
+        subject_id: member,
+        detail: None,
+        reason: None,
+    };
+    write(tx, &entry).await
+}
+
 async fn write(tx: &Transaction<'_>, entry: &Entry<'_>) -> Result<()> {
     let sql = "insert into audit_log (id, tenant_id, staff_id, action, subject, subject_id, detail, reason)
         values ($1, $2, $3, $4, $5, $6, $7, $8)";

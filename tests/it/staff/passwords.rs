@@ -1,12 +1,14 @@
 //! One-time passwords: each is used once, and nobody guesses long.
 
+use domain::limits::WRONG_PASSWORDS_PER_MEMBER;
 use domain::roles::Role;
 use futures::future::join_all;
 use serde_json::json;
-use tests::http::is;
+use tests::http::{ask, is};
+use tests::look::count;
 use tests::staff::{Office, now};
 
-use super::{OWNER, forget_steps, invited, joined};
+use super::{OWNER, bearer, forget_steps, invited, joined};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_good_once() {
@@ -41,6 +43,60 @@ async fn a_link_bears_five_tries() {
     }
     let right = office.sign_in(&link, &secret.password(now())).await;
     assert_eq!(right.refusal(), is(409, "too-many-attempts"));
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passwords_of_one_member_are_wrong_so_often_whatever_they_come_with() {
+    let office = Office::open().await;
+    let (secret, session) = joined(&office, OWNER, Role::Owner).await;
+    let other = office.hire(Role::Viewer).await;
+    let noted = async || count(&office.database, "select count(*) from audit_log where action = 'wrong_passwords'").await;
+    let proofs = "/v1/staff/sessions/proofs";
+    let prove = async |bearer: &str, password: &str| {
+        let request = ask("POST", proofs).header("authorization", bearer).header("content-type", "application/json");
+        office.api.send(request, json!({ "one_time_password": password }).to_string()).await
+    };
+    let bearer = bearer(&session);
+    let wrong = secret.password(now() + 3_600);
+    let mut links = Vec::new();
+    for _ in 0..3 {
+        office.ask_link(OWNER).await;
+        links.push(office.mailbox.link(OWNER));
+    }
+    // At once, with one link; then in a session, and with another link.
+    let at_once = join_all((0..8).map(|_| office.sign_in(&links[0], &wrong))).await;
+    assert_eq!(at_once.iter().filter(|answer| answer.refusal() == is(422, "code-wrong")).count(), 5);
+    for _ in 0..3 {
+        assert_eq!(prove(&bearer, &wrong).await.refusal(), is(422, "code-wrong"));
+    }
+    forget_steps(&office).await;
+    assert_eq!(prove(&bearer, &secret.password(now())).await.status, 204, "the right one is not counted");
+    assert_eq!(office.sign_in(&links[1], &wrong).await.refusal(), is(422, "code-wrong"));
+    assert_eq!(noted().await, 0);
+    assert_eq!(office.sign_in(&links[1], &wrong).await.refusal(), is(422, "code-wrong"), "the tenth");
+    assert_eq!(noted().await, 1);
+
+    forget_steps(&office).await;
+    let right = secret.password(now());
+    for _ in 0..8 {
+        for limited in [office.sign_in(&links[2], &right).await, prove(&bearer, &right).await] {
+            assert_eq!(limited.refusal(), is(429, "too-many-requests"));
+            let most = WRONG_PASSWORDS_PER_MEMBER.one_per.as_secs() + 1;
+            assert!(limited.retry_after().is_some_and(|wait| (1..=most).contains(&wait)), "{}", limited.text());
+        }
+    }
+    assert_eq!(noted().await, 1, "once");
+    let list = ask("GET", "/v1/staff/sessions").header("authorization", &bearer);
+    assert_eq!(office.api.send(list, "").await.status, 200, "who is in stays in");
+    assert_eq!(prove(&other.bearer, &other.secret.password(now())).await.status, 204, "others are not concerned");
+
+    let pass = "update login_limits set full_until = full_until - interval '1 hour'";
+    office.database.owner().execute(pass, &[]).await.unwrap();
+    let back = office.sign_in(&links[2], &secret.password(now())).await;
+    assert_eq!(back.status, 201, "no try of the link was used up meanwhile: {}", back.text());
+    forget_steps(&office).await;
+    assert_eq!(prove(&bearer, &secret.password(now())).await.status, 204, "and the right one left its place");
     office.database.finish().await;
 }
 

@@ -107,7 +107,7 @@ async fn nothing_of_another_tenant_is_changed() {
     assert_eq!(exports::claim(&client, &message, Uuid::now_v7()).await.unwrap(), exports::Claim::Nothing);
     let message = NoticeMessage::new(us, order, Kind::Paid);
     assert_eq!(notices::claim(&client, &message).await.unwrap(), notices::Claim::Nothing);
-    let tried = staff::try_session(&client, us, theirs.member.session_id).await;
+    let tried = staff::try_session(&mut client, us, theirs.member.session_id).await;
     assert!(matches!(tried, Err(Error::Rejected(Reason::TooManyAttempts))));
     assert_eq!(digest(database.owner(), theirs.tenant_id).await, before);
     database.finish_under_way().await;

@@ -23,9 +23,10 @@ pub(crate) struct AuditEntry {
     /// When.
     #[serde(with = "time::serde::rfc3339")]
     at: OffsetDateTime,
-    /// Who of the staff; null for the platform's operator.
+    /// Who of the staff; null for the platform's operator, and for whoever gave wrong one-time passwords.
     staff: Option<Uuid>,
-    /// What: the id of the operation.
+    /// What: the id of the operation, an act of the operator, or `wrong_passwords` when none of the subject's one-time
+    /// passwords may be wrong for a while.
     #[schema(example = "set_reserving")]
     action: String,
     /// To what: store, product, order, staff, session, export, upload or buyer.

@@ -11,7 +11,7 @@ use store::staff::{renew as renew_session, try_session};
 use utoipa::ToSchema;
 
 use crate::State;
-use crate::tokens::{one_time_password, step_of};
+use crate::tokens::{checked, one_time_password};
 
 /// Who proves again who they are.
 #[derive(Deserialize, ToSchema)]
@@ -25,7 +25,7 @@ pub(crate) struct ProofRequest {
 /// Prove again who you are.
 ///
 /// For ten minutes the session then does what wants a fresh proof (`not-fresh`), as it does after signing in. Five wrong
-/// passwords in a row, and only signing in anew helps.
+/// passwords in a row, and only signing in anew helps. Wrong ones count together with those given to sign in.
 #[utoipa::path(
     post, path = "/v1/staff/sessions/proofs", tag = "staff", operation_id = "renew_staff_session",
     request_body = ProofRequest,
@@ -37,6 +37,7 @@ pub(crate) struct ProofRequest {
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
         (status = 422, description = "invalid, code-wrong", body = Problem),
+        (status = 429, description = "too-many-requests", body = Problem),
         (status = 503, description = "unavailable", body = Problem)),
     security(("staff" = []))
 )]
@@ -48,8 +49,8 @@ pub(crate) async fn renew(
     let staff = auth.may(Action::RenewStaffSession)?;
     let password = one_time_password(&body.one_time_password)?;
     let mut client = state.database.client().await?;
-    let tried = try_session(&client, staff.tenant_id, staff.session_id).await?;
-    let step = step_of(&state.keys.sealing, &tried, password)?;
+    let tried = try_session(&mut client, staff.tenant_id, staff.session_id).await?;
+    let (tried, step) = checked(&state.keys.sealing, &mut client, tried, password).await?;
     renew_session(&mut client, &tried, step).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::State;
-use crate::tokens::{StaffTokens, link_hash, one_time_password, step_of};
+use crate::tokens::{StaffTokens, checked, link_hash, one_time_password};
 
 /// A link and a one-time password.
 #[derive(Deserialize, ToSchema)]
@@ -48,6 +48,7 @@ pub(crate) struct StaffSession {
 /// Sign in.
 ///
 /// A link is good once, for five tries; so is each one-time password. With an invitation this joins the store's staff.
+/// Ten passwords of one person may be wrong, by whatever link, and one more every hour.
 #[utoipa::path(
     post, path = "/v1/staff/sessions", tag = "staff", operation_id = "sign_in_staff",
     request_body = StaffSessionRequest,
@@ -58,6 +59,7 @@ pub(crate) struct StaffSession {
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
         (status = 422, description = "invalid, link-wrong, code-wrong", body = Problem),
+        (status = 429, description = "too-many-requests", body = Problem),
         (status = 503, description = "unavailable", body = Problem))
 )]
 pub(crate) async fn sign_in(
@@ -74,8 +76,8 @@ pub(crate) async fn sign_in(
 
 async fn exchange(state: &State, hash: &[u8], password: &str) -> Result<StaffSession, Problem> {
     let mut client = state.database.client().await?;
-    let tried = try_link(&client, hash).await?;
-    let step = step_of(&state.keys.sealing, &tried, password)?;
+    let tried = try_link(&mut client, hash).await?;
+    let (tried, step) = checked(&state.keys.sealing, &mut client, tried, password).await?;
     let (session_id, device_id) = (Uuid::now_v7(), edge::random::uuid()?);
     let signed_in = SignIn { tried: &tried, step, session_id, device_id };
     let role = store::staff::sign_in(&mut client, &signed_in).await?.role;

@@ -13,7 +13,7 @@ use edge::one_time_link::OneTimeLink;
 use edge::sealing::{SealingKeys, totp_context};
 use edge::totp::TotpSecret;
 use serde::Serialize;
-use store::staff::Password;
+use store::staff::{Password, Tried, note_wrong};
 use utoipa::ToSchema;
 
 use crate::Keys;
@@ -82,10 +82,29 @@ pub(crate) fn one_time_password(text: &str) -> Result<&str, Problem> {
     domain::login::is_code(text).then_some(text).ok_or_else(wrong)
 }
 
-/// The step whose password somebody gives, if it is one of theirs at this moment.
-pub(crate) fn step_of(keys: &SealingKeys, tried: &Password, password: &str) -> Result<i64, Problem> {
-    let Some(sealed) = &tried.totp else { return Err(Problem::new(Reason::CodeWrong)) };
+/// Whose password somebody gives, and its step, if it is one of theirs at this moment and they may try.
+///
+/// # Errors
+/// Too-many-requests when too many were wrong; code-wrong, which is noted; a fault when the secret does not open.
+pub(crate) async fn checked(
+    keys: &SealingKeys,
+    client: &mut store::Client,
+    tried: Tried,
+    password: &str,
+) -> Result<(Password, i64), Problem> {
+    let tried = match tried {
+        Tried::Password(tried) => tried,
+        Tried::Limited(wait) => return Err(too_many(wait)),
+    };
+    if let Some(step) = step_of(keys, &tried, password)? {
+        return Ok((tried, step));
+    }
+    note_wrong(client, &tried).await?;
+    Err(Problem::new(Reason::CodeWrong))
+}
+
+fn step_of(keys: &SealingKeys, tried: &Password, password: &str) -> Result<Option<i64>, Problem> {
+    let Some(sealed) = &tried.totp else { return Ok(None) };
     let secret = keys.open(&totp_context(tried.tenant_id, tried.staff_id), sealed).map_err(Error::fault)?;
-    let step = TotpSecret::from_bytes(secret).step_of(password, tried.now);
-    step.ok_or_else(|| Problem::new(Reason::CodeWrong))
+    Ok(TotpSecret::from_bytes(secret).step_of(password, tried.now))
 }

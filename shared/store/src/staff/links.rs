@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
+use super::passwords::{Tried, count};
 use crate::errors::from_postgres;
 use crate::rows::column;
 use crate::types::{BYTEA, FLOAT8, FLOAT8S, INT2, TEXT, UUID, UUIDS};
@@ -181,20 +182,21 @@ pub(super) fn password_from(row: &Row) -> Result<Password> {
     })
 }
 
-/// Uses one of a link's tries up.
+/// Uses one of a link's tries up, unless its owner's passwords were wrong too often.
 ///
 /// # Errors
 /// Link-wrong when it is none of ours, or is used or old; too-many-attempts when it has no tries left; busy or fault.
-pub async fn try_link(client: &Client, hash: &[u8]) -> Result<Password> {
+pub async fn try_link(client: &mut Client, hash: &[u8]) -> Result<Tried> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
     let sql = "update staff_links l set tries = l.tries + 1 from staff s
         where l.hash = $1 and l.used_at is null and l.expires_at > now() and l.tries < $2
             and s.tenant_id = l.tenant_id and s.id = l.staff_id and s.removed_at is null
         returning l.id, l.tenant_id, l.staff_id, case when l.purpose = 'sign-in' then s.totp else l.totp end as totp,
             extract(epoch from clock_timestamp())::int8 as now";
-    let row = client.query_typed_opt(sql, &[(&hash, BYTEA), (&STAFF_TRIES_MAX, INT2)]).await.map_err(from_postgres)?;
+    let row = tx.query_typed_opt(sql, &[(&hash, BYTEA), (&STAFF_TRIES_MAX, INT2)]).await.map_err(from_postgres)?;
     match row {
-        Some(row) => password_from(&row),
-        None => Err(why(client, hash).await?.into()),
+        Some(row) => count(tx, password_from(&row)?).await,
+        None => Err(why(tx.client(), hash).await?.into()),
     }
 }
 

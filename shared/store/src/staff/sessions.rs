@@ -11,6 +11,7 @@ use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
 use super::links::{Password, password_from};
+use super::passwords::{Tried, count, give_back};
 use super::sign_in::{role, take_step};
 use crate::acts::{NewAct, record};
 use crate::errors::from_postgres;
@@ -171,18 +172,21 @@ fn session_from(row: &Row) -> Result<Session> {
     })
 }
 
-/// Uses one of a session's tries up, for somebody who proves again who they are.
+/// Uses one of a session's tries up, for somebody who proves again who they are, unless their passwords were wrong too
+/// often.
 ///
 /// # Errors
 /// Too-many-attempts when it has none left; busy or fault from the database.
-pub async fn try_session(client: &Client, tenant_id: Uuid, session_id: Uuid) -> Result<Password> {
+pub async fn try_session(client: &mut Client, tenant_id: Uuid, session_id: Uuid) -> Result<Tried> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
     let sql = "update staff_sessions ss set tries = ss.tries + 1 from staff s
         where ss.id = $1 and ss.tenant_id = $3 and ss.tries < $2 and ss.ended_at is null
             and s.tenant_id = ss.tenant_id and s.id = ss.staff_id
         returning ss.id, ss.tenant_id, ss.staff_id, s.totp, extract(epoch from clock_timestamp())::int8 as now";
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&session_id, UUID), (&STAFF_TRIES_MAX, INT2), (&tenant_id, UUID)];
-    let row = client.query_typed_opt(sql, &params).await;
-    password_from(&row.map_err(from_postgres)?.ok_or(Reason::TooManyAttempts)?)
+    let row = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
+    let password = password_from(&row.ok_or(Reason::TooManyAttempts)?)?;
+    count(tx, password).await
 }
 
 /// A right password: its step is used up, and the session is fresh again.
@@ -197,5 +201,6 @@ pub async fn renew(client: &mut Client, tried: &Password, step: i64) -> Result<(
     let params: [(&(dyn ToSql + Sync), _); 3] =
         [(&tried.id, UUID), (&FRESH_FOR.as_secs_f64(), FLOAT8), (&tried.tenant_id, UUID)];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
+    give_back(&tx, tried.staff_id).await?;
     tx.commit().await.map_err(from_postgres)
 }

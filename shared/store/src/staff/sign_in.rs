@@ -10,6 +10,7 @@ use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
 use super::links::{Password, end_links};
+use super::passwords::give_back;
 use super::sessions::end_all;
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
@@ -58,6 +59,7 @@ pub async fn sign_in(client: &mut Client, sign_in: &SignIn<'_>) -> Result<Signed
     };
     let role = one_word(&row.ok_or(Reason::CodeWrong)?, "role", Role::from_word)?;
     insert_session(&tx, sign_in).await?;
+    give_back(&tx, *staff_id).await?;
     fail::fail_point!("staff.before_commit");
     tx.commit().await.map_err(from_postgres)?;
     Ok(SignedIn { role })
