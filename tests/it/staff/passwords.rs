@@ -51,7 +51,8 @@ async fn passwords_of_one_member_are_wrong_so_often_whatever_they_come_with() {
     let office = Office::open().await;
     let (secret, session) = joined(&office, OWNER, Role::Owner).await;
     let other = office.hire(Role::Viewer).await;
-    let noted = async || count(&office.database, "select count(*) from audit_log where action = 'wrong_passwords'").await;
+    let noted =
+        async || count(&office.database, "select count(*) from audit_log where action = 'wrong_passwords'").await;
     let proofs = "/v1/staff/sessions/proofs";
     let prove = async |bearer: &str, password: &str| {
         let request = ask("POST", proofs).header("authorization", bearer).header("content-type", "application/json");
