@@ -14,6 +14,9 @@ use crate::openapi::{documents, operations};
 /// Buyers behind one address of a mobile carrier, at least.
 const BUYERS: u64 = 1_000;
 
+/// What `admin` takes for an answer, on the average and generously: a page of a hundred products is the slowest.
+const ANSWERED_IN: Duration = Duration::from_millis(100);
+
 const WEBHOOKS: &str = "/v1/webhooks/";
 
 fn front() -> Template {
@@ -56,6 +59,9 @@ fn the_wall_lets_through_more_than_the_code() {
     assert!(Duration::from_secs(window) < limits::ACCESS_TOKEN_LIVES, "or staff would refresh more than once");
     assert!(staff >= links + u64::try_from(limits::STAFF_PER_STORE_MAX).unwrap());
 
+    let (admin, window) = limit(&front, "admin");
+    assert!(admin >= most(limits::SALES_PER_STORE, window) * 3, "sold, looked at, booked");
+
     let (webhooks, window) = limit(&front, "webhooks");
     let route = &stage.get("/RouteSettings")["POST /v1/webhooks/{gateway}/{store}"];
     assert!(webhooks >= throttled(route, window));
@@ -67,6 +73,51 @@ fn the_wall_lets_through_more_than_the_code() {
     let polls = window / limits::POLL_AFTER_MIN.as_secs();
     assert!(everything >= BUYERS * 2 * polls);
     assert!(everything * 5 <= throttled(stage.get("/DefaultRouteSettings"), window), "one address is not everybody");
+}
+
+/// Functions that all stores share have few environments: one address is let through far below what they serve.
+#[test]
+fn one_address_takes_neither_admin_nor_staff_from_the_others() {
+    let (front, template) = (front(), application());
+    let served = |function: &str, window: u64, one: Duration| {
+        let environments = template.resource(function).number("/ReservedConcurrentExecutions");
+        environments * window * 1_000 / u64::try_from(one.as_millis()).unwrap()
+    };
+    let (admin, window) = limit(&front, "admin");
+    assert!(admin * 5 <= served("Admin", window, ANSWERED_IN));
+    let (staff, window) = limit(&front, "staff");
+    assert!(staff * 4 <= served("Staff", window, limits::STAFF_LINK_ANSWER_AFTER));
+    let settings = template.resource("ApiStage").get("/RouteSettings").as_object().unwrap();
+    let mut throttles = 0;
+    for (route, throttle) in settings {
+        let most = if route.contains(" /v1/admin/") {
+            admin
+        } else if route.contains(" /v1/staff/") || route.ends_with("/staff-links") {
+            staff
+        } else {
+            continue;
+        };
+        assert!(throttled(throttle, window) >= most * 2, "one address uses {route} up");
+        throttles += 1;
+    }
+    assert!(throttles > 15, "only {throttles} routes");
+    let rule = rules(&front).iter().find(|rule| rule["Name"] == "admin").unwrap();
+    let counted = &rule["Statement"]["RateBasedStatement"]["ScopeDownStatement"]["ByteMatchStatement"];
+    assert_eq!(
+        (&counted["SearchString"], &counted["PositionalConstraint"]),
+        (&json!("/v1/admin/"), &json!("STARTS_WITH"))
+    );
+    for (function, document) in documents() {
+        for (method, path, operation) in operations(&document) {
+            let is_counted = ["/v1/admin/", "/v1/staff/"].iter().any(|prefix| path.starts_with(*prefix));
+            let scheme = operation["security"][0].as_object().and_then(|one| one.keys().next());
+            let bears = scheme.is_some_and(|scheme| scheme.starts_with("staff"));
+            assert!(!bears || is_counted, "{function}: {method} {path} is counted by neither rule");
+        }
+    }
+    let mut priorities: Vec<u64> = rules(&front).iter().map(|rule| rule["Priority"].as_u64().unwrap()).collect();
+    priorities.dedup();
+    assert_eq!(priorities, (0..u64::try_from(rules(&front).len()).unwrap()).collect::<Vec<_>>(), "one each, in order");
 }
 
 #[test]
@@ -81,9 +132,9 @@ fn webhooks_are_counted_apart_and_not_looked_into() {
             excepted |= path.is_some_and(|path| path["SearchString"] == WEBHOOKS);
         });
         spared += usize::from(excepted);
-        assert_ne!(excepted, matches!(name, "login" | "staff" | "webhooks"), "{name}");
+        assert_ne!(excepted, matches!(name, "login" | "staff" | "admin" | "webhooks"), "{name}");
     }
-    assert_eq!(spared, rules(&front).len() - 3);
+    assert_eq!(spared, rules(&front).len() - 4);
     let inspected = front.resource("Wall").get("/AssociationConfig/RequestBody/CLOUDFRONT/DefaultSizeInspectionLimit");
     let kibibytes: usize = inspected.as_str().unwrap().strip_prefix("KB_").unwrap().parse().unwrap();
     assert!(kibibytes * 1_024 >= limits::BODY_BYTES_MAX, "bodies are looked at to their end");
