@@ -1,8 +1,10 @@
 //! Stores: opened here, where their login codes may be sent, and what their buyers are told.
 
-use domain::catalog::{is_label, is_name};
+use domain::catalog::is_label;
+use domain::limits::STORE_NAME_CHARS_MAX;
 use domain::login::is_prefix;
 use domain::notices::Kind;
+use domain::text::is_store_name;
 use serde_json::json;
 use store::Client;
 use store::login::{list_prefixes, save_prefixes};
@@ -28,8 +30,10 @@ async fn open(client: &mut Client, args: OpenArgs) -> Result<Output, Failure> {
     if !is_label(&slug) {
         return Err(Failure::refused(format!("{slug:?} is no slug: 1 to 40 characters of a-z, 0-9 and -")));
     }
-    if !is_name(&name) {
-        return Err(Failure::refused("a store's name has 1 to 120 characters on one line"));
+    if !is_store_name(&name) {
+        return Err(Failure::refused(format!(
+            "a store's name has 1 to {STORE_NAME_CHARS_MAX} characters on one line, none of them hidden, and no address"
+        )));
     }
     if !store::stores::open(client, Uuid::now_v7(), &slug, &name).await? {
         return Err(Failure::refused(format!("there is a store {slug:?} already")));

@@ -79,6 +79,14 @@ impl StaffAuth {
         let StaffClaim { staff_id, tenant_id, session_id } = self.claim;
         Ok(Staff { staff_id, tenant_id, session_id, action })
     }
+
+    /// That they have proved a moment ago who they are, for an action of which only a part wants it.
+    ///
+    /// # Errors
+    /// Not-fresh when they must prove it again.
+    pub fn proved(self) -> Result<(), Problem> {
+        if self.look.is_fresh { Ok(()) } else { Err(Problem::new(Reason::NotFresh)) }
+    }
 }
 
 /// Somebody who may do what they are about to do.

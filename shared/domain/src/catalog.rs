@@ -209,10 +209,10 @@ impl NewProduct {
     }
 }
 
-/// Whether a text can be the name of a store or a product: 1 to 120 characters on one line.
+/// Whether a text can be the name of a product: 1 to 120 characters on one line.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
-    (1..=120).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+    crate::text::is_name(text, 120)
 }
 
 /// Whether a text can be a store's slug or a campaign's label.

@@ -18,6 +18,7 @@ pub mod roles;
 pub mod schedule;
 mod septets;
 pub mod staff;
+pub mod text;
 pub mod uploads;
 
 pub use errors::{Error, Reason, Result};

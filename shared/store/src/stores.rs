@@ -1,7 +1,8 @@
 //! Stores: opened by the platform's operator, looked after by their owners.
 
-use domain::catalog::{Intake, is_label, is_name};
+use domain::catalog::{Intake, is_label};
 use domain::notices::Kind;
+use domain::text::is_store_name;
 use domain::{Error, Reason, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -43,7 +44,7 @@ pub struct SettingsChange {
 /// # Errors
 /// Invalid when slug or name have another form; busy or fault from the database.
 pub async fn open(client: &mut Client, id: Uuid, slug: &str, name: &str) -> Result<bool> {
-    if !is_label(slug) || !is_name(name) {
+    if !is_label(slug) || !is_store_name(name) {
         return Err(Reason::Invalid.into());
     }
     let tx = client.transaction().await.map_err(from_postgres)?;
@@ -73,7 +74,7 @@ pub async fn find_settings(client: &Client, tenant_id: Uuid) -> Result<Settings>
 /// # Errors
 /// Invalid when a name has another form; not-found, or busy or fault from the database.
 pub async fn change_settings(client: &mut Client, change: &SettingsChange, act: &NewAct) -> Result<Settings> {
-    if change.name.as_deref().is_some_and(|name| !is_name(name)) {
+    if change.name.as_deref().is_some_and(|name| !is_store_name(name)) {
         return Err(Reason::Invalid.into());
     }
     let kinds = change.notices.as_deref().map(|kinds| kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>());

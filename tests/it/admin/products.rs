@@ -63,6 +63,8 @@ async fn what_breaks_a_rule_is_named() {
         ("/name", json!(""), "/name"),
         ("/name", json!("Spring\u{0}"), "/name"),
         ("/name", json!("Spring\nraffle"), "/name"),
+        ("/name", json!(" \u{200b} "), "/name"),
+        ("/name", json!("Spring \u{202e}elffar"), "/name"),
         ("/campaign", json!("Spring!"), "/campaign"),
         ("/count", json!(0), "/count"),
         ("/first", json!(-1), "/first"),

@@ -231,6 +231,7 @@ async fn the_rules_of_the_sale_hold_and_a_refusal_leaves_nobody() {
         (json!({ "phone": "600000001", "quantity": 1 }), is(422, "invalid")),
         (json!({ "phone": PHONE, "name": " ", "quantity": 1 }), is(422, "invalid")),
         (json!({ "phone": PHONE, "name": "a\nb", "quantity": 1 }), is(422, "invalid")),
+        (json!({ "phone": PHONE, "name": "\u{200b}", "quantity": 1 }), is(422, "invalid")),
         (json!({ "quantity": 1 }), is(422, "invalid")),
     ] {
         let answer = counter.sell("k", &body).await;

@@ -37,18 +37,43 @@ async fn an_owner_changes_what_the_store_is_called_and_what_it_tells() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_gets_another_name_only_by_who_has_just_proved_who_they_are() {
+    let office = Office::open().await;
+    let owner = office.hire(Role::Owner).await;
+    let proof = async |until: &str| {
+        let sql = format!("update staff_sessions set fresh_until = {until}");
+        office.database.owner().execute(&sql, &[]).await.unwrap();
+    };
+    let rename = async |body: serde_json::Value| owner.send(&office.admin, "PATCH", PATH, &body).await;
+    proof("now()").await;
+    for body in [json!({ "name": "Another store" }), json!({ "name": "A Store", "notices": ["paid"] })] {
+        assert_eq!(rename(body).await.refusal(), is(403, "not-fresh"));
+    }
+    let same = rename(json!({ "name": "A store", "notices": ["paid"] })).await;
+    assert_eq!((same.status, &same.json()["notices"]), (200, &json!(["paid"])), "the name stays as it is");
+    proof("now() + interval '1 minute'").await;
+    assert_eq!(rename(json!({ "name": "Another store" })).await.json()["name"], "Another store");
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_changes_nothing() {
     let office = Office::open().await;
     let owner = office.hire(Role::Owner).await;
     change(&office.database, "update tenants set intake = 'paused', intake_reason = 'moved to tomorrow'", 1).await;
     let shown = owner.get(&office.admin, PATH).await.json();
     assert_eq!((&shown["intake"], &shown["intake_reason"]), (&json!("paused"), &json!("moved to tomorrow")));
-    let long = "a".repeat(121);
+    let long = "a".repeat(61);
     for body in [
         json!({ "name": "" }),
         json!({ "name": long }),
         json!({ "name": "two\nlines" }),
         json!({ "name": "nul\u{0}" }),
+        json!({ "name": "  " }),
+        json!({ "name": "\u{200b}" }),
+        json!({ "name": "\u{202e}afiR" }),
+        json!({ "name": "your bank: log in at evil.example" }),
+        json!({ "name": "HTTPS://evil" }),
         json!({ "name": 7 }),
         json!({ "name": "A store", "notices": ["paid", "weather"] }),
         json!({ "name": "A store", "intake": "open" }),

@@ -22,8 +22,16 @@ async fn a_store_is_opened_once_and_its_owner_comes_in() {
     let lines = "select count(*) from audit_log where action = 'open_store' and staff_id is null and subject = 'store'
         and subject_id = tenant_id";
     assert_eq!(count(&office.database, lines).await, 1);
-    let long = "a".repeat(121);
-    for (slug, name) in [("Gran-Rifa", "A"), ("", "A"), ("rifa", ""), ("rifa", "A\nB"), ("rifa", long.as_str())] {
+    let long = "a".repeat(61);
+    for (slug, name) in [
+        ("Gran-Rifa", "A"),
+        ("", "A"),
+        ("rifa", ""),
+        ("rifa", "A\nB"),
+        ("rifa", "\u{200b}"),
+        ("rifa", "see evil.example"),
+        ("rifa", long.as_str()),
+    ] {
         let (code, text) = terminal.refused(&["store", "open", "--store", slug, "--name", name]).await;
         assert!(code == 3 && text.contains("1 to "), "{slug:?} {name:?}: {text}");
     }

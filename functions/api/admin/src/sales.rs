@@ -64,7 +64,7 @@ impl SaleRequest {
         let phone = Phone::parse(&self.phone);
         let phone = phone.ok_or_else(|| wrong("/phone", "must be a plus sign and 8 to 15 digits".to_owned()))?;
         let Some(name) = &self.name else { return Ok((phone, None)) };
-        let detail = || format!("must have 1 to {NAME_CHARS_MAX} characters on one line");
+        let detail = || format!("must have 1 to {NAME_CHARS_MAX} characters on one line, none of them hidden");
         let name = Name::parse(name).ok_or_else(|| wrong("/name", detail()))?;
         Ok((phone, Some(name)))
     }

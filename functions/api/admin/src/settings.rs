@@ -4,9 +4,10 @@ use access::StaffAuth;
 use axum::Json;
 use axum::extract::State as Shared;
 use domain::Reason;
-use domain::catalog::is_name;
+use domain::limits::STORE_NAME_CHARS_MAX;
 use domain::notices::Kind;
 use domain::roles::Action;
+use domain::text::is_store_name;
 use edge::Problem;
 use edge::http::JsonBody;
 use serde::{Deserialize, Serialize};
@@ -55,8 +56,8 @@ impl From<Settings> for StoreSettings {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoreChange {
-    /// Its name for people, on one line.
-    #[schema(min_length = 1, max_length = 120)]
+    /// Its name for people, on one line, with nothing hidden and no address in it.
+    #[schema(min_length = 1, max_length = 60)]
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// What its buyers are told of: some of `reserved`, `paid`, `rejected`, `expired`, `refunded`, or nothing.
@@ -67,8 +68,10 @@ pub(crate) struct StoreChange {
 
 impl StoreChange {
     fn checked(&self) -> Result<SettingsChange, Problem> {
-        if self.name.as_deref().is_some_and(|name| !is_name(name)) {
-            let detail = "must have 1 to 120 characters on one line";
+        if self.name.as_deref().is_some_and(|name| !is_store_name(name)) {
+            let detail = format!(
+                "must have 1 to {STORE_NAME_CHARS_MAX} characters on one line, none of them hidden, and no address"
+            );
             return Err(Problem::new(Reason::Invalid).with_error("/name", detail));
         }
         if self.notices.as_ref().is_some_and(|words| words.iter().any(|word| Kind::from_word(word).is_none())) {
@@ -99,14 +102,15 @@ pub(crate) async fn inspect(Shared(state): Shared<State>, auth: StaffAuth) -> Re
 
 /// Change how the store works.
 ///
-/// Its switch has a route of its own.
+/// Another name wants a fresh proof: every message to its buyers and its staff bears it. Its switch has a route of its
+/// own.
 #[utoipa::path(
     patch, path = "/v1/admin/store", tag = "admin", operation_id = "edit_store", request_body = StoreChange,
     responses(
         (status = 200, description = "How the store works now", body = StoreSettings),
         (status = 400, description = "invalid", body = Problem),
         (status = 401, description = "unauthorized", body = Problem),
-        (status = 403, description = "forbidden", body = Problem),
+        (status = 403, description = "forbidden, not-fresh", body = Problem),
         (status = 413, description = "too-large", body = Problem),
         (status = 415, description = "unsupported-media-type", body = Problem),
         (status = 422, description = "invalid", body = Problem),
@@ -120,7 +124,13 @@ pub(crate) async fn edit(
 ) -> Result<Json<StoreSettings>, Problem> {
     let staff = auth.may(Action::EditStore)?;
     let change = body.checked()?;
+    let mut client = state.database.client().await?;
+    if let Some(name) = &change.name
+        && *name != find_settings(&client, staff.tenant_id).await?.name
+    {
+        auth.proved()?;
+    }
     let deed = staff.act(Subject::Store, staff.tenant_id).with(&json!(body));
-    let settings = change_settings(&mut *state.database.client().await?, &change, &deed.act).await?;
+    let settings = change_settings(&mut client, &change, &deed.act).await?;
     Ok(Json(settings.into()))
 }

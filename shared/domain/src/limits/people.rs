@@ -7,6 +7,9 @@ use crate::login::Share;
 /// Staff of one store, removed ones not counted.
 pub const STAFF_PER_STORE_MAX: i64 = 200;
 
+/// Longest name of a store, in characters: it stands in the subject of mails.
+pub const STORE_NAME_CHARS_MAX: usize = 60;
+
 /// Longest name of a person, in characters.
 pub const NAME_CHARS_MAX: usize = 80;
 
