@@ -4,6 +4,10 @@
 //! by which its messages begin, leads nowhere.
 
 use crate::limits::STORE_NAME_CHARS_MAX;
+use crate::septets::spelled;
+
+/// What stands between the labels of a host, or is taken for it.
+const DOTS: [char; 5] = ['.', '\u{2024}', '\u{3002}', '\u{ff0e}', '\u{ff61}'];
 
 /// Whether a text can be a name of so many characters at most: on one line, something of it is seen, and nothing is in it
 /// that is not seen but changes how the rest is read.
@@ -12,10 +16,29 @@ pub fn is_name(text: &str, chars_max: usize) -> bool {
     (1..=chars_max).contains(&text.chars().count()) && !text.chars().any(is_hidden) && text.chars().any(is_seen)
 }
 
-/// Whether a text can be the name of a store: a name that holds no address.
+/// Whether a text can be the name of a store: a name that holds no address, also when it is spelled for phones.
 #[must_use]
 pub fn is_store_name(text: &str) -> bool {
-    is_name(text, STORE_NAME_CHARS_MAX) && !holds_address(text)
+    is_name(text, STORE_NAME_CHARS_MAX) && !holds_address(text) && !holds_address(&spelled(text))
+}
+
+/// A text of which no program makes a link: a blank stands behind what would be read as one.
+#[must_use]
+pub fn unlinked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        shown.push(c);
+        let leads = match rest.peek() {
+            Some('/') => c == ':',
+            Some(next) => DOTS.contains(&c) && next.is_alphabetic(),
+            None => false,
+        };
+        if leads {
+            shown.push(' ');
+        }
+    }
+    shown
 }
 
 /// Controls, ends of lines, marks that turn the direction, and what has no width (Unicode 17, general categories Cc, Cf,
@@ -45,7 +68,7 @@ fn holds_address(text: &str) -> bool {
 
 /// Whether a word has a dot between what could be a name and a domain: something in front, two letters behind.
 fn has_host(word: &str) -> bool {
-    let parts: Vec<&str> = word.split(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']).collect();
+    let parts: Vec<&str> = word.split(DOTS).collect();
     parts.windows(2).any(|pair| {
         let has_name = pair[0].ends_with(char::is_alphanumeric);
         has_name && pair[1].chars().take_while(|c| c.is_alphabetic()).count() >= 2
@@ -69,6 +92,20 @@ mod tests {
             assert!(!is_name(bad, 20), "{bad:?}");
         }
         assert!(is_name(&"é".repeat(20), 20) && !is_name(&"é".repeat(21), 20), "characters, not bytes");
+    }
+
+    #[test]
+    fn what_is_unlinked_leads_nowhere() {
+        for (text, shown) in [
+            ("Spring raffle 3.0", "Spring raffle 3.0"),
+            ("see evil.example/login", "see evil. example/login"),
+            ("https://evil", "https: //evil"),
+            ("www.evil.co。uk.", "www. evil. co。 uk."),
+            ("", ""),
+        ] {
+            assert_eq!(unlinked(text), shown);
+            assert!(!shown.contains("://") && !shown.split_whitespace().any(has_host), "{text}");
+        }
     }
 
     #[test]
@@ -99,6 +136,7 @@ mod tests {
             "Evil.Com",
             "evil。com",
             "evil．com",
+            "evil😀.😀com",
             "bücher.example",
             "почта.рф",
             "a.b.co",

@@ -11,6 +11,7 @@ use crate::login::Language;
 use crate::schedule::WallTime;
 use crate::septets::spelled;
 use crate::staff::Mail;
+use crate::text::unlinked;
 
 /// Longest text for a phone, in characters: one message.
 const TEXT_CHARS_MAX: usize = 160;
@@ -107,11 +108,12 @@ fn list(numbers: &[String], shown: usize) -> String {
 }
 
 fn name(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
+    let name: String = name.chars().filter(|c| !c.is_control()).collect();
+    unlinked(&name).chars().take(NAME_CHARS_MAX).collect()
 }
 
 fn cheap_name(text: &str) -> String {
-    spelled(&name(text))
+    name(&spelled(text))
 }
 
 fn sentence(language: Language, event: &Event, numbers: &str) -> String {
@@ -261,6 +263,16 @@ mod tests {
                 assert!(all.iter().all(|number| mail.text.contains(number)), "{}", mail.text);
                 assert!(mail.text.contains(" (São João): "), "{}", mail.text);
                 assert!(mail.subject.starts_with("A storeBcc: x: "), "{}", mail.subject);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_product_is_called_is_no_link() {
+        for product in ["evil.example/x", "evil😀.😀example/x"] {
+            let facts = Facts { store: "Joe".into(), product: product.into(), event: Event::Expired };
+            for text in [notice_text(Language::En, &facts), notice_mail(Language::En, &facts).text] {
+                assert!(!text.contains("evil.example"), "{text}");
             }
         }
     }
