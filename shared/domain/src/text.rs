@@ -1,7 +1,7 @@
 //! Texts that somebody writes and others read: what stores, products and people are called.
 //!
-//! Names stand in mails, in messages to phones and on pages of ours. So they show something, hide nothing, and a store's,
-//! by which its messages begin, leads nowhere.
+//! Names stand in mails, in messages to phones and on pages of ours. So they show something, hide nothing, and a
+//! store's, by which its messages begin, leads nowhere.
 
 use crate::limits::STORE_NAME_CHARS_MAX;
 use crate::septets::spelled;
@@ -9,8 +9,8 @@ use crate::septets::spelled;
 /// What stands between the labels of a host, or is taken for it.
 const DOTS: [char; 5] = ['.', '\u{2024}', '\u{3002}', '\u{ff0e}', '\u{ff61}'];
 
-/// Whether a text can be a name of so many characters at most: on one line, something of it is seen, and nothing is in it
-/// that is not seen but changes how the rest is read.
+/// Whether a text can be a name of so many characters at most: on one line, something of it is seen, and nothing is in
+/// it that is not seen but changes how the rest is read.
 #[must_use]
 pub fn is_name(text: &str, chars_max: usize) -> bool {
     (1..=chars_max).contains(&text.chars().count()) && !text.chars().any(is_hidden) && text.chars().any(is_seen)
@@ -41,8 +41,8 @@ pub fn unlinked(text: &str) -> String {
     shown
 }
 
-/// Controls, ends of lines, marks that turn the direction, and what has no width (Unicode 17, general categories Cc, Cf,
-/// Zl and Zp, and the joiner of graphemes).
+/// Controls, ends of lines, marks that turn the direction, and what has no width (Unicode 17, general categories Cc,
+/// Cf, Zl and Zp, and the joiner of graphemes).
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -84,8 +84,8 @@ impl ProductChange {
     }
 }
 
-/// Whether a change may stop a sale or give it away: it ends sooner or opens later, costs something else, or leaves less
-/// time to pay. Nobody can take back what was sold, or not sold, meanwhile.
+/// Whether a change may stop a sale or give it away: it ends sooner or opens later, costs something else, or leaves
+/// less time to pay. Nobody can take back what was sold, or not sold, meanwhile.
 fn wants_proof(before: &NewProduct, after: &NewProduct) -> bool {
     after.closes_at < before.closes_at
         || after.opens_at > before.opens_at

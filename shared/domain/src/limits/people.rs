@@ -23,8 +23,8 @@ pub const UNDER_WAY_NAMED_MAX: i64 = 20;
 /// Where they go is for its owners to say, or for who has their session.
 pub const STAFF_MAILS_PER_STORE: Share = Share { messages: 200, one_per: Duration::from_secs(600) };
 
-/// Sales over the counter of one member of staff: a list that was written by hand, and then one each five seconds, which
-/// is more than anybody types. Nobody proves the phone of such a sale, and it is sent two or three notices.
+/// Sales over the counter of one member of staff: a list that was written by hand, and then one each five seconds,
+/// which is more than anybody types. Nobody proves the phone of such a sale, and it is sent two or three notices.
 pub const SALES_PER_MEMBER: Share = Share { messages: 120, one_per: Duration::from_secs(5) };
 
 /// Sales over the counter of one store: those of five members at once.

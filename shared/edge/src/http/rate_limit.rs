@@ -12,8 +12,8 @@ use crate::problem::Problem;
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// 429 with the fields of draft-ietf-httpapi-ratelimit-headers-10: the limit's name, how long to wait, and what it allows
-/// unless that is nobody's business.
+/// 429 with the fields of draft-ietf-httpapi-ratelimit-headers-10: the limit's name, how long to wait, and what it
+/// allows unless that is nobody's business.
 pub fn limited(name: &str, policy: Option<Share>, wait: Duration) -> Response {
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     let mut response = Problem::new(Reason::TooManyRequests).with_retry_after(seconds).into_response();
