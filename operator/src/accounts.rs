@@ -11,7 +11,7 @@ use edge::{Environment, Stage};
 use gateways::Credentials;
 use serde_json::{Value, json};
 use store::Client;
-use store::payments::{Account, SealedAccount, list_accounts, list_sealed, reseal_account, save_account};
+use store::payments::{Account, SealedAccount, list_accounts, list_sealed, reseal_account, save_account_as_operator};
 
 use crate::cli::{CredentialsArgs, GatewayAct};
 use crate::confirm::Confirm;
@@ -24,7 +24,7 @@ const CREDENTIALS_BYTES_MAX: u64 = 8 * 1_024;
 
 /// `tirada gateway`
 pub(crate) async fn change(
-    client: &Client,
+    client: &mut Client,
     act: GatewayAct,
     environment: &Environment,
     confirm: Confirm,
@@ -48,7 +48,7 @@ pub(crate) fn sealing_keys(environment: &Environment) -> Result<(SealingKeys, St
 }
 
 async fn set(
-    client: &Client,
+    client: &mut Client,
     args: CredentialsArgs,
     environment: &Environment,
     confirm: Confirm,
@@ -69,7 +69,7 @@ async fn set(
         ))?;
     }
     let sealed = keys.seal(&context(store.id, gateway), &json)?;
-    save_account(client, store.id, gateway, &sealed).await?;
+    save_account_as_operator(client, store.id, gateway, &sealed).await?;
     let webhook = format!("/v1/webhooks/{name}/{slug}");
     let text = format!(
         "credentials of store {slug} at {name}: saved; functions use them within {} s\nits webhooks go to {webhook}",

@@ -242,7 +242,7 @@ pub(crate) struct NumbersArgs {
     /// Which: 1,2,5-9
     #[arg(value_parser = parse_numbers, value_name = "NUMBERS")]
     pub(crate) numbers: Numbers,
-    /// Why; printed with the result
+    /// Why; kept in the store's audit log
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub(crate) reason: String,
 }

@@ -5,6 +5,7 @@
 //! to standard error.
 
 mod accounts;
+mod acts;
 mod buyers;
 mod cli;
 mod confirm;
@@ -46,26 +47,26 @@ pub async fn run(cli: Cli, environment: &Environment) -> Result<Output, Failure>
     let confirm = Confirm { yes };
     let client = || connect(database_url.as_deref());
     match command {
-        Command::Intake { act } => switches::intake(&client().await?, act, confirm).await,
-        Command::Reserving { act } => switches::reserving(&client().await?, act).await,
+        Command::Intake { act } => switches::intake(&mut client().await?, act, confirm).await,
+        Command::Reserving { act } => switches::reserving(&mut client().await?, act).await,
         Command::Audit { product } => repair::audit(&mut client().await?, product).await,
         Command::Rebuild { product, force } => repair::rebuild(&mut client().await?, product, force, confirm).await,
         Command::Order { order } => history::show(&client().await?, order).await,
         Command::Numbers { act } => numbers::change(&mut client().await?, act).await,
         Command::Products { store, limit } => products::list(&client().await?, store.as_deref(), limit).await,
-        Command::Gateway { act } => accounts::change(&client().await?, act, environment, confirm).await,
+        Command::Gateway { act } => accounts::change(&mut client().await?, act, environment, confirm).await,
         Command::Keys { act } => keys::make(act),
         Command::Store { act } => stores::change(&mut client().await?, act).await,
         Command::Buyer { act } => buyers::change(&mut client().await?, act, confirm).await,
         Command::Staff { act } => staff::change(&mut client().await?, act, environment, confirm).await,
-        Command::Product { act } => policy::change(&client().await?, act).await,
+        Command::Product { act } => policy::change(&mut client().await?, act).await,
         Command::Pay(args) => pay::book(database(database_url.as_deref())?, args, environment).await,
         Command::Refund { act } => refunds::refund(&mut client().await?, act, confirm).await,
         Command::Payments { order } => money::show(&client().await?, order).await,
         Command::Queues => queues::show(&client().await?, environment).await,
         Command::Notices => notices::show(&client().await?).await,
         Command::Finding { act: FindingAct::Close { finding, reason } } => {
-            queues::close_finding(&client().await?, finding, &reason).await
+            queues::close_finding(&mut client().await?, finding, &reason).await
         }
         Command::Redrive(args) => redrive::redrive(args, environment).await,
     }

@@ -33,7 +33,7 @@ pub(crate) async fn show(client: &Client) -> Result<Output, Failure> {
 }
 
 /// `tirada buyer email`
-pub(crate) async fn change_email(client: &Client, args: EmailArgs) -> Result<Output, Failure> {
+pub(crate) async fn change_email(client: &mut Client, args: EmailArgs) -> Result<Output, Failure> {
     let EmailArgs { store: slug, phone, email } = args;
     let store = require_store(client, &slug).await?;
     save_email(client, store.id, &phone, email.as_ref()).await?;

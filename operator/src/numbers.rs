@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use domain::Reason;
-use domain::catalog::Reserving;
-use domain::limits::NUMBER_MAX;
+use domain::catalog::{Range, Reserving};
+use domain::limits::{NUMBER_MAX, NUMBERS_PER_ACT_MAX};
+use domain::roles::Action;
+use domain::{Error, Reason};
 use serde_json::json;
 use store::Client;
+use store::acts::Subject;
+use store::numbers::{block_by, list_unfit, unblock_by};
 
+use crate::acts::act as made;
 use crate::cli::{Numbers, NumbersAct, NumbersArgs};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -27,20 +31,53 @@ pub(crate) async fn change(client: &mut Client, act: NumbersAct) -> Result<Outpu
     if product.reserving == Reserving::Halted {
         return Err(Failure::refused(format!("reserving of product {id} is halted: its numbers must not change")));
     }
+    let runs = runs(&numbers);
+    if runs.len() > NUMBERS_PER_ACT_MAX {
+        let text =
+            format!("{} runs of numbers are too many for the audit log; the most is {NUMBERS_PER_ACT_MAX}", runs.len());
+        return Err(Failure::refused(text));
+    }
+    let detail = json!({ "runs": runs.join(",") });
+    let act = |action| made(product.described.tenant_id, action, (Subject::Product, id), Some(&detail), Some(&reason));
     let (changed, only, done) = if take {
-        (store::numbers::block(client, &product, &numbers).await, "free numbers can be blocked", "blocked")
+        let changed = block_by(client, &product, &numbers, &act(Action::BlockNumbers)).await;
+        (changed, "free numbers can be blocked", "blocked")
     } else {
-        (store::numbers::unblock(client, &product, &numbers).await, "blocked numbers can be unblocked", "unblocked")
+        let changed = unblock_by(client, &product, &numbers, &act(Action::UnblockNumbers)).await;
+        (changed, "blocked numbers can be unblocked", "unblocked")
     };
     let range = product.described.range;
-    changed.map_err(|error| match error {
-        domain::Error::Rejected(Reason::OutOfRange) => {
-            Failure::refused(format!("the product's numbers are {} to {}", range.first, range.last()))
+    match changed {
+        Ok(()) => {}
+        Err(Error::Rejected(Reason::OutOfRange)) => {
+            return Err(Failure::refused(format!("the product's numbers are {} to {}", range.first, range.last())));
         }
-        other => Failure::explained(other, Reason::NumbersTaken, format!("only {only}; nothing was changed")),
-    })?;
+        Err(Error::Rejected(Reason::NumbersTaken)) => {
+            let unfit = list_unfit(client, &product, &numbers, take).await?;
+            let not = match Range::labels(&unfit, product.described.padding) {
+                // It is another moment.
+                none if none.is_empty() => none,
+                some => format!(", not {some}"),
+            };
+            return Err(Failure::refused(format!("only {only}{not}; nothing was changed")));
+        }
+        Err(other) => return Err(other.into()),
+    }
     let text = format!("product {id}: {} numbers {done} ({reason})", numbers.len());
     Ok(Output::new(text, json!({"product": id, "act": done, "numbers": numbers, "reason": reason})))
+}
+
+/// Numbers as `1`, `2` and `5-9`: runs of them, each as long as it can be.
+fn runs(numbers: &BTreeSet<i32>) -> Vec<String> {
+    let mut runs: Vec<(i32, i32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let written = |(first, last): (i32, i32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    runs.into_iter().map(written).collect()
 }
 
 /// Reads `1,2,5-9`.
@@ -80,6 +117,13 @@ mod tests {
         assert_eq!(read("1,2,5-9").unwrap(), [1, 2, 5, 6, 7, 8, 9]);
         assert_eq!(read(" 007 , 8 - 9 ").unwrap(), [7, 8, 9]);
         assert_eq!(read("1-10000").unwrap().len(), 10_000);
+    }
+
+    #[test]
+    fn runs_are_as_long_as_they_can_be() {
+        let of = |text: &str| runs(&read(text).unwrap().into_iter().collect());
+        assert_eq!(of("9,1-3,4,7,0"), ["0-4", "7", "9"]);
+        assert_eq!(of("999999998,999999999"), ["999999998-999999999"]);
     }
 
     #[test]

@@ -3,14 +3,17 @@
 use cashier::{Asked, Cashier};
 use domain::orders::State;
 use domain::payments::{AttemptState, BOOKED_BY_STAFF, Method, Step, next_step};
+use domain::roles::Action;
 use domain::{Error, Reason};
 use edge::Environment;
 use serde_json::json;
 use store::Database;
-use store::payments::{Attempt, NewAttempt, Payable, Started, find_overview, find_payable, start};
+use store::acts::Subject;
+use store::payments::{Attempt, NewAttempt, Payable, Started, find_overview, find_payable, start_by};
 use uuid::Uuid;
 
 use crate::accounts::stage;
+use crate::acts::act;
 use crate::cli::PayArgs;
 use crate::failure::Failure;
 use crate::history;
@@ -26,7 +29,7 @@ pub(crate) async fn book(database: Database, args: PayArgs, environment: &Enviro
     let tenant_id = history::require(&database.client().await?, id).await?.tenant_id;
     for _ in 0..TURNS {
         let order = find(&database, tenant_id, id).await?;
-        match begin(&database, id, &order).await? {
+        match begin(&database, id, &order, &reason).await? {
             Started::Free => return Ok(report(id, State::Paid, "it costs nothing", &reason)),
             Started::New(attempt) | Started::Known(attempt) => {
                 if attempt.state != AttemptState::Captured {
@@ -45,7 +48,7 @@ async fn find(database: &Database, tenant_id: Uuid, id: Uuid) -> Result<Payable,
     found.ok_or_else(|| Failure::refused(format!("there is no order {id}")))
 }
 
-async fn begin(database: &Database, id: Uuid, order: &Payable) -> Result<Started, Failure> {
+async fn begin(database: &Database, id: Uuid, order: &Payable, reason: &str) -> Result<Started, Failure> {
     let new = NewAttempt {
         id: Uuid::now_v7(),
         tenant_id: order.tenant_id,
@@ -55,7 +58,8 @@ async fn begin(database: &Database, id: Uuid, order: &Payable) -> Result<Started
         return_url: None,
         key: BOOKED_BY_STAFF,
     };
-    let started = start(&mut *database.client().await?, &new).await;
+    let act = act(order.tenant_id, Action::BookPayment, (Subject::Order, id), None, Some(reason));
+    let started = start_by(&mut *database.client().await?, &new, &act).await;
     started.map_err(|error| match error {
         Error::Rejected(Reason::WrongState) => {
             let state = order.order.state.word();

@@ -7,7 +7,7 @@ use domain::payments::Gateway;
 use gateways::check_hold;
 use serde_json::{Value, json};
 use store::Client;
-use store::payments::{Policy, find_policy, list_accounts, save_policy};
+use store::payments::{Policy, find_policy, list_accounts, save_policy_as_operator};
 
 use crate::cli::{PolicyArgs, ProductAct};
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::output::{Output, table};
 use crate::products::require;
 
 /// `tirada product`
-pub(crate) async fn change(client: &Client, act: ProductAct) -> Result<Output, Failure> {
+pub(crate) async fn change(client: &mut Client, act: ProductAct) -> Result<Output, Failure> {
     let ProductAct::Payments(args) = act;
     let PolicyArgs { product: id, gateways, capture, late_money, keep_disputed } = args;
     let product = require(client, id).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn change(client: &Client, act: ProductAct) -> Result<Output, F
         )));
     }
     let before = find_policy(client, tenant_id, id).await?.unwrap_or_else(|| new.clone());
-    save_policy(client, tenant_id, id, &new).await?;
+    save_policy_as_operator(client, tenant_id, id, &new).await?;
     let names = ["gateways", "capture", "late money", "disputed numbers"].map(str::to_owned);
     let rows = names.into_iter().zip(words(&before)).zip(words(&new));
     let rows = rows.map(|((name, then), now)| [name, then, now]).collect();

@@ -47,7 +47,7 @@ pub(crate) async fn show(client: &Client, environment: &Environment) -> Result<O
 }
 
 /// `tirada finding close`
-pub(crate) async fn close_finding(client: &Client, id: Uuid, reason: &str) -> Result<Output, Failure> {
+pub(crate) async fn close_finding(client: &mut Client, id: Uuid, reason: &str) -> Result<Output, Failure> {
     if !close(client, id, reason).await? {
         return Err(Failure::refused(format!("there is no open finding {id}")));
     }

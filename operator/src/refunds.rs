@@ -3,18 +3,21 @@
 //! Records what is owed; the gateway is asked by the settling worker, whose message is owed by the same transaction.
 
 use domain::payments::Gateway;
+use domain::roles::Action;
 use domain::{Error, Reason};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use store::Client;
+use store::acts::{NewAct, Subject};
 use store::catalog::{Product, find_availability};
 use store::orders::Order;
 use store::payments::{
-    Refund, RefundRequest, find_attempt, find_refund, list_failed, list_refundable, request_refund, retry_refund,
-    withdraw,
+    Refund, RefundRequest, find_attempt, find_refund, list_failed, list_refundable, request_refund_by, retry_refund,
+    withdraw_by,
 };
 use uuid::Uuid;
 
+use crate::acts::act;
 use crate::cli::{RefundAct, RefundAllArgs, RefundArgs, RetryArgs};
 use crate::confirm::Confirm;
 use crate::failure::Failure;
@@ -55,12 +58,19 @@ async fn one(client: &mut Client, args: RefundArgs, confirm: Confirm) -> Result<
         note: &reason,
         refund_id: Uuid::now_v7(),
     };
-    let made = request_refund(client, &request).await.map_err(|error| explain(error, &order))?;
+    let made = request_refund_by(client, &request, &refunding(&request)).await;
+    let made = made.map_err(|error| explain(error, &order))?;
     let by_hand = is_by_hand(client, &made).await?;
     let amount = minor(made.amount_minor, &order.currency);
     let numbers = list(&made.numbers, order.padding);
     let text = format!("refund {}: {amount} for {numbers} of order {id}\n{}", made.id, next(by_hand));
     Ok(Output::new(text, in_json(&made, by_hand)))
+}
+
+/// A refund, for the audit log.
+fn refunding(request: &RefundRequest<'_>) -> NewAct {
+    let (order, detail) = ((Subject::Order, request.order_id), json!({ "numbers": request.numbers }));
+    act(request.tenant_id, Action::RefundOrder, order, Some(&detail), Some(request.note))
 }
 
 /// Numbers of an order that cost nothing.
@@ -70,7 +80,9 @@ async fn take_back(
     numbers: Option<&[i32]>,
     reason: &str,
 ) -> Result<Output, Failure> {
-    let taken = withdraw(client, order.tenant_id, order.id, numbers).await.map_err(|error| explain(error, order))?;
+    let detail = json!({ "numbers": numbers });
+    let act = act(order.tenant_id, Action::RefundOrder, (Subject::Order, order.id), Some(&detail), Some(reason));
+    let taken = withdraw_by(client, numbers, &act).await.map_err(|error| explain(error, order))?;
     let text = format!("order {} cost nothing; back in stock: {} ({reason})", order.id, list(&taken, order.padding));
     Ok(Output::new(text, json!({"order": order.id, "amount_minor": 0, "numbers": taken, "reason": reason})))
 }
@@ -194,7 +206,7 @@ async fn add(
     let tenant_id = product.described.tenant_id;
     let refund_id = refund_id(order_id, reason);
     let request = RefundRequest { tenant_id, order_id, numbers: None, note: reason, refund_id };
-    let made = request_refund(client, &request).await;
+    let made = request_refund_by(client, &request, &refunding(&request)).await;
     count(client, order_id, made, run).await
 }
 

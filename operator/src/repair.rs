@@ -56,7 +56,7 @@ pub(crate) async fn rebuild(client: &mut Client, id: Uuid, force: bool, confirm:
         }
         confirm.ask(&format!("Product {id} is selling; its orders will wait while this holds locks."))?;
     }
-    let mended = store::numbers::rebuild(client, &product).await?;
+    let mended = store::numbers::rebuild_as_operator(client, &product).await?;
     let chunks = product.described.range.chunk_count();
     let mut text = format!("product {id}: {mended} of {chunks} chunks were wrong and are mended");
     if product.reserving == Reserving::Halted {

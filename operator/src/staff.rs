@@ -8,12 +8,12 @@ use edge::one_time_link::OneTimeLink;
 use edge::sealing::{SealingKeys, totp_context};
 use serde_json::{Value, json};
 use store::Client;
-use store::acts::{NewAct, Subject};
-use store::catalog::Store;
+use store::acts::Subject;
 use store::staff::{Invite, Invited, Member, NewLink, list_sealed};
 use uuid::Uuid;
 
 use crate::accounts::sealing_keys;
+use crate::acts::act;
 use crate::cli::{InviteArgs, MemberArgs, StaffAct};
 use crate::confirm::Confirm;
 use crate::erase;
@@ -37,26 +37,14 @@ pub(crate) async fn change(
     }
 }
 
-fn act(store: &Store, action: Action, staff_id: Uuid, detail: Option<&Value>) -> NewAct {
-    NewAct {
-        tenant_id: store.id,
-        staff_id: None,
-        action,
-        subject: Subject::Staff,
-        subject_id: staff_id,
-        detail: detail.map(Value::to_string),
-        reason: None,
-        keyed: None,
-    }
-}
-
 async fn invite(client: &mut Client, args: InviteArgs) -> Result<Output, Failure> {
     let InviteArgs { member: MemberArgs { store: slug, email, page }, role } = args;
     let store = require_store(client, &slug).await?;
     let link = OneTimeLink::new()?;
     let new = NewLink { id: Uuid::now_v7(), hash: &link.hash() };
     let invite = Invite { id: Uuid::now_v7(), email: &email, role, link: new };
-    let act = act(&store, Action::InviteStaff, invite.id, Some(&json!({ "role": role })));
+    let (who, detail) = ((Subject::Staff, invite.id), json!({ "role": role }));
+    let act = act(store.id, Action::InviteStaff, who, Some(&detail), None);
     let invited = store::staff::invite(client, &invite, &act).await.map_err(|error| {
         let text = format!("{} is staff of {slug} already; `tirada staff recover` lets them in again", email.as_str());
         Failure::explained(error, Reason::StaffExists, text)
@@ -79,7 +67,8 @@ async fn recover(client: &mut Client, args: MemberArgs) -> Result<Output, Failur
     let id = found.ok_or_else(unknown)?.id;
     let link = OneTimeLink::new()?;
     let new = NewLink { id: Uuid::now_v7(), hash: &link.hash() };
-    let made = store::staff::recover(client, new, &act(&store, Action::RecoverStaff, id, None)).await;
+    let act = act(store.id, Action::RecoverStaff, (Subject::Staff, id), None, None);
+    let made = store::staff::recover(client, new, &act).await;
     made.map_err(|error| {
         let text = format!("{} has not joined yet: invite them again", email.as_str());
         Failure::explained(error, Reason::NotFound, text)

@@ -4,13 +4,17 @@ use domain::catalog::is_label;
 use domain::limits::STORE_NAME_CHARS_MAX;
 use domain::login::is_prefix;
 use domain::notices::Kind;
+use domain::roles::Action;
 use domain::text::is_store_name;
 use serde_json::json;
 use store::Client;
+use store::acts::Subject;
 use store::login::{list_prefixes, save_prefixes};
-use store::notices::{list_kinds, save_kinds};
+use store::notices::list_kinds;
+use store::stores::{SettingsChange, change_settings};
 use uuid::Uuid;
 
+use crate::acts::act;
 use crate::cli::{CountriesArgs, NoticesArgs, OpenArgs, StoreAct};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -42,7 +46,7 @@ async fn open(client: &mut Client, args: OpenArgs) -> Result<Output, Failure> {
     Ok(Output::new(text, json!({"store": slug, "name": name})))
 }
 
-async fn countries(client: &Client, args: CountriesArgs) -> Result<Output, Failure> {
+async fn countries(client: &mut Client, args: CountriesArgs) -> Result<Output, Failure> {
     let CountriesArgs { store: slug, serve } = args;
     let store = require_store(client, &slug).await?;
     if let Some(mut wanted) = serve {
@@ -58,12 +62,14 @@ async fn countries(client: &Client, args: CountriesArgs) -> Result<Output, Failu
     Ok(Output::new(text, json!({"store": slug, "serves": served})))
 }
 
-async fn notices(client: &Client, args: NoticesArgs) -> Result<Output, Failure> {
+async fn notices(client: &mut Client, args: NoticesArgs) -> Result<Output, Failure> {
     let NoticesArgs { store: slug, send, none } = args;
     let store = require_store(client, &slug).await?;
     if let Some(wanted) = if none { Some(Vec::new()) } else { send } {
         let wanted: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| wanted.contains(kind)).collect();
-        save_kinds(client, store.id, &wanted).await?;
+        let detail = json!({ "notices": wanted.iter().map(|kind| kind.word()).collect::<Vec<_>>() });
+        let act = act(store.id, Action::EditStore, (Subject::Store, store.id), Some(&detail), None);
+        change_settings(client, &SettingsChange { notices: Some(wanted), ..SettingsChange::default() }, &act).await?;
     }
     let words: Vec<&str> = list_kinds(client, store.id).await?.into_iter().map(Kind::word).collect();
     let shown = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };

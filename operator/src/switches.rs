@@ -2,10 +2,14 @@
 
 use domain::Reason;
 use domain::catalog::{Intake, Reserving};
+use domain::roles::Action;
 use serde_json::json;
 use store::Client;
-use store::switches::{Switch, set_intake, set_reserving};
+use store::acts::Subject;
+use store::products::{switch_intake, switch_reserving};
+use store::switches::{Switch, set_intake};
 
+use crate::acts::act as made;
 use crate::cli::{IntakeAct, IntakeArgs, ReservingAct, ReservingArgs, Target};
 use crate::confirm::Confirm;
 use crate::failure::Failure;
@@ -13,7 +17,7 @@ use crate::output::Output;
 use crate::products::{require, require_store};
 
 /// `tirada intake`
-pub(crate) async fn intake(client: &Client, act: IntakeAct, confirm: Confirm) -> Result<Output, Failure> {
+pub(crate) async fn intake(client: &mut Client, act: IntakeAct, confirm: Confirm) -> Result<Output, Failure> {
     let (intake, IntakeArgs { target, reason }) = match act {
         IntakeAct::Pause(args) => (Intake::Paused, args),
         IntakeAct::Resume(args) => (Intake::Open, args),
@@ -22,7 +26,19 @@ pub(crate) async fn intake(client: &Client, act: IntakeAct, confirm: Confirm) ->
     if switch == Switch::Platform {
         confirm.ask(&format!("This sets intake to {} for every store.", intake.word()))?;
     }
-    let set = set_intake(client, switch, intake, Some(&reason)).await;
+    let detail = json!({ "intake": intake.word() });
+    let act = |tenant_id, action, subject| made(tenant_id, action, subject, Some(&detail), Some(&reason));
+    let set = match switch {
+        // No store's: its reason stands with the switch.
+        Switch::Platform => set_intake(client, switch, intake, Some(&reason)).await,
+        Switch::Tenant(id) => {
+            switch_intake(client, None, intake, &act(id, Action::SetStoreIntake, (Subject::Store, id))).await
+        }
+        Switch::Product(tenant_id, id) => {
+            let act = act(tenant_id, Action::SetProductIntake, (Subject::Product, id));
+            switch_intake(client, Some(id), intake, &act).await
+        }
+    };
     set.map_err(|error| Failure::explained(error, Reason::NotFound, format!("there is no {name}")))?;
     let text = format!("intake of {name}: {}", intake.word());
     Ok(Output::new(text, json!({"target": name, "intake": intake.word(), "reason": reason})))
@@ -43,13 +59,15 @@ async fn find_switch(client: &Client, target: &Target) -> Result<(Switch, String
 }
 
 /// `tirada reserving`
-pub(crate) async fn reserving(client: &Client, act: ReservingAct) -> Result<Output, Failure> {
+pub(crate) async fn reserving(client: &mut Client, act: ReservingAct) -> Result<Output, Failure> {
     let (reserving, ReservingArgs { product, reason }) = match act {
         ReservingAct::Halt(args) => (Reserving::Halted, args),
         ReservingAct::Resume(args) => (Reserving::On, args),
     };
     let tenant_id = require(client, product).await?.described.tenant_id;
-    set_reserving(client, tenant_id, product, reserving, Some(&reason)).await?;
+    let detail = json!({ "reserving": reserving.word() });
+    let act = made(tenant_id, Action::SetReserving, (Subject::Product, product), Some(&detail), Some(&reason));
+    switch_reserving(client, reserving, &act).await?;
     let open = store::findings::list_open(client, Some(product), 1).await?;
     let mut text = format!("reserving of product {product}: {}", reserving.word());
     if reserving == Reserving::On && !open.is_empty() {

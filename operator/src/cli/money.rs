@@ -125,7 +125,7 @@ pub(crate) struct PayArgs {
     /// The order
     #[arg(value_name = "ID")]
     pub(crate) order: Uuid,
-    /// Where the money is; printed with the result
+    /// Where the money is; kept in the store's audit log
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub(crate) reason: String,
 }

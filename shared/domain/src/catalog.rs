@@ -9,6 +9,9 @@ use crate::limits::{
 };
 use crate::orders::InvalidField;
 
+/// Numbers that a sentence names.
+const LABELS_MAX: usize = 10;
+
 /// The numbers of a product: `count` of them, from `first` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
@@ -60,6 +63,17 @@ impl Range {
     #[must_use]
     pub fn label(number: i32, padding: i16) -> String {
         format!("{number:0width$}", width = usize::try_from(padding).unwrap_or(0))
+    }
+
+    /// Numbers as they are shown in a sentence: the first few, and how many more there are.
+    #[must_use]
+    pub fn labels(numbers: &[i32], padding: i16) -> String {
+        let (shown, more) = numbers.split_at(numbers.len().min(LABELS_MAX));
+        let mut text = shown.iter().map(|number| Self::label(*number, padding)).collect::<Vec<_>>().join(", ");
+        if !more.is_empty() {
+            text.push_str(&format!(" and {} more", more.len()));
+        }
+        text
     }
 }
 
@@ -295,6 +309,14 @@ mod tests {
         for text in ["2200-01-01T00:00:00Z", "2199-12-31T23:30:00-01:00", "9999-12-31T23:59:59-00:01"] {
             assert_eq!(wrong(early, read(text)), ["/closes_at"], "{text}");
         }
+    }
+
+    #[test]
+    fn a_sentence_names_ten_numbers_at_most() {
+        let of = |count| Range::labels(&(1..=count).collect::<Vec<i32>>(), 2);
+        assert_eq!((of(0), of(2)), (String::new(), "01, 02".to_owned()));
+        assert_eq!(of(10), "01, 02, 03, 04, 05, 06, 07, 08, 09, 10");
+        assert_eq!(of(12), format!("{} and 2 more", of(10)));
     }
 
     proptest! {

@@ -1,8 +1,10 @@
-//! What staff do: the audit log, and the idempotency keys of their requests, both in the transaction of the effect.
+//! What staff and the platform's operator do: the audit log, and the idempotency keys of staff's requests, both in the
+//! transaction of the effect.
 
 use domain::limits::PAGE_MAX;
 use domain::roles::Action;
 use domain::{Error, Result};
+use serde_json::Value;
 use time::OffsetDateTime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
@@ -104,6 +106,20 @@ pub(crate) async fn claim_key(tx: &Transaction<'_>, act: &NewAct) -> Result<bool
 pub(crate) enum OperatorAct {
     /// Open a store.
     OpenStore,
+    /// Say which countries a store serves.
+    SetCountries,
+    /// Save a store's credentials at a gateway.
+    SaveCredentials,
+    /// Say how a product may be paid.
+    SetPayments,
+    /// Try a failed refund again.
+    RetryRefund,
+    /// Rebuild what is derived of a product.
+    RebuildProduct,
+    /// Close a finding about a product.
+    CloseFinding,
+    /// Say where a buyer's notices go.
+    SetBuyerEmail,
     /// End a buyer's sessions.
     LogOutBuyer,
     /// Forget a buyer.
@@ -116,6 +132,13 @@ impl OperatorAct {
     const fn word(self) -> &'static str {
         match self {
             Self::OpenStore => "open_store",
+            Self::SetCountries => "set_countries",
+            Self::SaveCredentials => "save_credentials",
+            Self::SetPayments => "set_payments",
+            Self::RetryRefund => "retry_refund",
+            Self::RebuildProduct => "rebuild_product",
+            Self::CloseFinding => "close_finding",
+            Self::SetBuyerEmail => "set_buyer_email",
             Self::LogOutBuyer => "log_out_buyer",
             Self::EraseBuyer => "erase_buyer",
             Self::EraseStaff => "erase_staff",
@@ -175,6 +198,20 @@ pub(crate) async fn log_wrong_passwords(tx: &Transaction<'_>, tenant_id: Uuid, m
     write(tx, &entry).await
 }
 
+/// The same with what of it, and why if the command wants a reason.
+pub(crate) async fn log_of_operator_with(
+    tx: &Transaction<'_>,
+    tenant_id: Uuid,
+    act: OperatorAct,
+    (subject, subject_id): (Subject, Uuid),
+    detail: &Value,
+    reason: Option<&str>,
+) -> Result<()> {
+    let (action, detail) = (act.word(), detail.to_string());
+    let detail = Some(detail.as_str());
+    write(tx, &Entry { tenant_id, staff_id: None, action, subject, subject_id, detail, reason }).await
+}
+
 async fn write(tx: &Transaction<'_>, entry: &Entry<'_>) -> Result<()> {
     let sql = "insert into audit_log (id, tenant_id, staff_id, action, subject, subject_id, detail, reason)
         values ($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -190,6 +227,16 @@ async fn write(tx: &Transaction<'_>, entry: &Entry<'_>) -> Result<()> {
     ];
     tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
     Ok(())
+}
+
+/// Writes an act into the audit log that changes nothing else: something was shown.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn note(client: &mut Client, act: &NewAct) -> Result<()> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    log(&tx, act).await?;
+    tx.commit().await.map_err(from_postgres)
 }
 
 /// Claims the act's key and writes it into the audit log. False when the same was done under the key before: then
@@ -223,7 +270,7 @@ pub struct Act {
     pub reason: Option<String>,
 }
 
-/// Acts of a store's staff, newest first, after one of them.
+/// Acts on a store, newest first, after one of them.
 ///
 /// # Errors
 /// Busy or fault from the database.

@@ -1,11 +1,13 @@
 //! Confirmed disagreements, for the operator: an open finding raises an alarm.
 
 use domain::Result;
+use serde_json::json;
 use time::OffsetDateTime;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::acts::{OperatorAct, Subject, log_of_operator_with};
 use crate::errors::from_postgres;
 use crate::rows::column;
 use crate::types::{BOOL, INT4, INT8, TEXT, TEXTS, UUID};
@@ -109,14 +111,21 @@ pub struct OpenFinding {
     pub found_at: OffsetDateTime,
 }
 
-/// Closes an open finding that a person has dealt with. False when there is none with this id.
+/// Closes an open finding that the platform's operator has dealt with. False when there is none with this id.
 ///
 /// # Errors
 /// Busy or fault from the database.
-pub async fn close(client: &Client, id: Uuid, because: &str) -> Result<bool> {
-    let sql =
-        "update audit_findings set resolved_at = now(), resolved_because = $2 where id = $1 and resolved_at is null";
-    Ok(client.execute_typed(sql, &[(&id, UUID), (&because, TEXT)]).await.map_err(from_postgres)? == 1)
+pub async fn close(client: &mut Client, id: Uuid, because: &str) -> Result<bool> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let sql = "update audit_findings f set resolved_at = now(), resolved_because = $2 from products p
+        where f.id = $1 and f.resolved_at is null and p.key = f.product_key returning p.tenant_id, p.id";
+    let closed = tx.query_typed_opt(sql, &[(&id, UUID), (&because, TEXT)]).await.map_err(from_postgres)?;
+    let Some(row) = closed else { return Ok(false) };
+    let (product, detail) = ((Subject::Product, column(&row, "id")?), json!({ "finding": id }));
+    let (tenant_id, act) = (column(&row, "tenant_id")?, OperatorAct::CloseFinding);
+    log_of_operator_with(&tx, tenant_id, act, product, &detail, Some(because)).await?;
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(true)
 }
 
 /// Findings that nobody has resolved, oldest first, `limit` at most; of one product, or of all.

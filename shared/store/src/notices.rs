@@ -11,7 +11,7 @@ mod watch;
 
 pub use due::{claim_due, drop_late};
 pub use send::{Channel, Claim, Claimed, claim, end, mark_sent, may_have, note_failure};
-pub use settings::{list_kinds, save_email, save_kinds};
+pub use settings::{list_kinds, save_email};
 pub use watch::{Counted, Measures, Stuck, count, list_stuck, measure};
 
 pub(crate) use owe::{owe_refund, owing};

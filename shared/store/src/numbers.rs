@@ -11,12 +11,12 @@ mod sweep;
 mod waiting;
 mod writes;
 
-pub use block::{block, block_by, unblock, unblock_by};
+pub use block::{block, block_by, list_unfit, unblock, unblock_by};
 pub use holdings::{find_miscounted, recount};
 pub(crate) use locks::{lock_chunks, lock_holdings};
 pub(crate) use mend::describe;
 pub(crate) use mend::repair;
-pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild};
+pub use mend::{compare_chunk, confirm_chunk, mend_chunks, rebuild, rebuild_as_operator};
 pub use release::release;
 pub use reserve::{Decided, Group, Served, reserve};
 pub use sweep::{Sweep, find_due_products, release_due, sweep, sweep_lag};

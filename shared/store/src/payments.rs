@@ -22,19 +22,22 @@ mod start;
 mod view;
 mod withdraw;
 
-pub use accounts::{Account, SealedAccount, find_account, list_accounts, list_sealed, reseal_account, save_account};
+pub use accounts::{
+    Account, SealedAccount, find_account, list_accounts, list_sealed, reseal_account, save_account,
+    save_account_as_operator,
+};
 pub use attempts::{Attempt, find_attempt, find_attempt_of_payment};
 pub use book::book;
 pub use inbox::{Event, Received, claim_unprocessed, find_event, mark_processed, receive};
 pub use looks::owe_looks;
 pub use measure::{Measures, measure};
 pub use overview::{DisputeOf, Overview, RefundEntry, find_overview, find_refund};
-pub use policy::{Policy, find_policy, save_policy};
+pub use policy::{Policy, find_policy, save_policy, save_policy_as_operator};
 pub use record::{Answer, RefundAnswer, record, record_refund};
 pub use refunds::{
     MayAsk, Refund, RefundRequest, list_failed, list_refundable, note_refund_asked, renew_refund_key, request_refund,
     request_refund_by, retry_refund,
 };
-pub use start::{NewAttempt, Started, start};
+pub use start::{NewAttempt, Started, start, start_by};
 pub use view::{Payable, PaymentOf, RefundOf, find_payable, list_payments};
 pub use withdraw::{withdraw, withdraw_by};

@@ -93,7 +93,7 @@ async fn a_second_payment_of_one_attempt_is_told_once_until_a_person_closes_it()
     let till = Till::open(Policy::default()).await;
     let (_, order, attempt) = paid(&till, "card").await;
     let id = payment_id(&till, attempt).await;
-    let client = till.database.app_client().await;
+    let mut client = till.database.app_client().await;
     for _ in 0..3 {
         hear(&till, attempt, &captured(attempt, "pi_again", 1_250)).await;
     }
@@ -101,8 +101,8 @@ async fn a_second_payment_of_one_attempt_is_told_once_until_a_person_closes_it()
     assert_eq!(open.len(), 1, "{open:?}");
     assert!(open[0].detail.contains("pi_again") && open[0].invariant == "I6", "{open:?}");
     assert_eq!((payment_id(&till, attempt).await, refunds(&till, order).await.0.len()), (id, 0));
-    assert!(store::findings::close(&client, open[0].id, "given back by hand").await.unwrap());
-    assert!(!store::findings::close(&client, open[0].id, "again").await.unwrap());
+    assert!(store::findings::close(&mut client, open[0].id, "given back by hand").await.unwrap());
+    assert!(!store::findings::close(&mut client, open[0].id, "again").await.unwrap());
     // Given back there: nothing to tell any more.
     let given_back = Observed { refunded_minor: 1_250, ..captured(attempt, "pi_again", 1_250) };
     hear(&till, attempt, &given_back).await;

@@ -15,7 +15,7 @@ const WITHOUT_TENANT: &[(&str, usize, &str)] = &[
     ("erasing/traces.rs", 1, "a part of statements about orders of a store"),
     ("exports/rows.rs", 1, "where a page of all orders ends; what is read of it names the tenant"),
     ("exports/work.rs", 1, "hands over what is due, of all stores"),
-    ("findings.rs", 1, "of all products, for operators"),
+    ("findings.rs", 2, "of all products, for operators"),
     ("health.rs", 7, "queues by product, and all of them"),
     ("login/exchange.rs", 1, "by the store's slug"),
     ("login/send.rs", 1, "hands over what is due, of all stores"),

@@ -205,7 +205,8 @@ pub(crate) async fn list(
 
 /// Follow an export, and fetch its file.
 ///
-/// Each answer has a link of its own, for who has proved within ten minutes who they are.
+/// Each answer has a link of its own, for who has proved within ten minutes who they are, and each link stands in the
+/// audit log.
 #[utoipa::path(
     get, path = "/v1/admin/exports/{export}", tag = "admin", operation_id = "read_export",
     params(("export" = Uuid, Path, description = "The export")),
@@ -223,9 +224,14 @@ pub(crate) async fn read(
     PathParams(id): PathParams<Uuid>,
 ) -> Result<Json<StoreExport>, Problem> {
     let staff = auth.may(Action::ReadExport)?;
-    let export = store::exports::find(&*state.database.client().await?, staff.tenant_id, id).await?;
+    let mut client = state.database.client().await?;
+    let export = store::exports::find(&client, staff.tenant_id, id).await?;
     // What the file holds is what asking for it wanted a fresh proof for.
     let is_fresh = auth.may(Action::ExportProduct).is_ok();
     let shown = if is_fresh { StoreExport::with_link(export, &state.exports)? } else { export.into() };
+    if shown.download.is_some() {
+        let detail = json!({ "product": shown.product_id, "kind": shown.kind, "format": shown.format });
+        store::acts::note(&mut client, &staff.act(Subject::Export, id).with(&detail).act).await?;
+    }
     Ok(Json(shown))
 }

@@ -1,9 +1,11 @@
 //! The countries that a store sends codes and notices to.
 
 use domain::{Reason, Result};
+use serde_json::json;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
+use crate::acts::{OperatorAct, Subject, log_of_operator_with};
 use crate::errors::from_postgres;
 use crate::rows::column;
 use crate::types::{TEXTS, UUID};
@@ -18,12 +20,17 @@ pub async fn list_prefixes(client: &Client, tenant_id: Uuid) -> Result<Vec<Strin
     column(&row.ok_or(Reason::NotFound)?, "phone_prefixes")
 }
 
-/// Puts other country calling codes in their place.
+/// Puts other country calling codes in their place, as the platform's operator.
 ///
 /// # Errors
 /// Not-found when there is no such store, or busy or fault from the database.
-pub async fn save_prefixes(client: &Client, tenant_id: Uuid, prefixes: &[String]) -> Result<()> {
+pub async fn save_prefixes(client: &mut Client, tenant_id: Uuid, prefixes: &[String]) -> Result<()> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
     let sql = "update tenants set phone_prefixes = $2 where id = $1";
-    let changed = client.execute_typed(sql, &[(&tenant_id, UUID), (&prefixes, TEXTS)]).await.map_err(from_postgres)?;
-    if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
+    if tx.execute_typed(sql, &[(&tenant_id, UUID), (&prefixes, TEXTS)]).await.map_err(from_postgres)? != 1 {
+        return Err(Reason::NotFound.into());
+    }
+    let (store, detail) = ((Subject::Store, tenant_id), json!({ "countries": prefixes }));
+    log_of_operator_with(&tx, tenant_id, OperatorAct::SetCountries, store, &detail, None).await?;
+    tx.commit().await.map_err(from_postgres)
 }

@@ -4,13 +4,15 @@ use domain::login::Phone;
 use domain::notices::Kind;
 use domain::staff::Email;
 use domain::{Error, Reason, Result};
+use serde_json::json;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::acts::{OperatorAct, Subject, log_of_operator_with};
 use crate::errors::from_postgres;
 use crate::rows::column;
-use crate::types::{TEXT, TEXTS, UUID};
+use crate::types::{TEXT, UUID};
 
 /// The kinds of notices that a store's buyers get.
 ///
@@ -24,25 +26,18 @@ pub async fn list_kinds(client: &Client, tenant_id: Uuid) -> Result<Vec<Kind>> {
     kinds.ok_or_else(|| Error::fault("a store has an unknown kind of notices"))
 }
 
-/// Puts other kinds in their place. Owed notices of kinds that are gone are not sent.
-///
-/// # Errors
-/// Not-found when there is no such store, or busy or fault from the database.
-pub async fn save_kinds(client: &Client, tenant_id: Uuid, kinds: &[Kind]) -> Result<()> {
-    let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
-    let sql = "update tenants set notices = $2 where id = $1";
-    let changed = client.execute_typed(sql, &[(&tenant_id, UUID), (&words, TEXTS)]).await.map_err(from_postgres)?;
-    if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
-}
-
-/// Where a buyer's notices go beside the phone; nowhere with none.
+/// Says, as the platform's operator, where a buyer's notices go beside the phone; nowhere with none.
 ///
 /// # Errors
 /// Not-found when no buyer of the store has that phone, or busy or fault from the database.
-pub async fn save_email(client: &Client, tenant_id: Uuid, phone: &Phone, email: Option<&Email>) -> Result<()> {
-    let sql = "update buyers set email = $3 where tenant_id = $1 and phone = $2";
+pub async fn save_email(client: &mut Client, tenant_id: Uuid, phone: &Phone, email: Option<&Email>) -> Result<()> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let sql = "update buyers set email = $3 where tenant_id = $1 and phone = $2 returning id";
     let email = email.map(Email::as_str);
     let params: [(&(dyn ToSql + Sync), _); 3] = [(&tenant_id, UUID), (&phone.as_str(), TEXT), (&email, TEXT)];
-    let changed = client.execute_typed(sql, &params).await.map_err(from_postgres)?;
-    if changed == 1 { Ok(()) } else { Err(Reason::NotFound.into()) }
+    let row = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
+    let buyer = (Subject::Buyer, column(&row.ok_or(Reason::NotFound)?, "id")?);
+    let detail = json!({ "mails": email.is_some() });
+    log_of_operator_with(&tx, tenant_id, OperatorAct::SetBuyerEmail, buyer, &detail, None).await?;
+    tx.commit().await.map_err(from_postgres)
 }

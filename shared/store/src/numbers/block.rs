@@ -6,6 +6,7 @@ use domain::catalog::Reserving;
 use domain::numbers::Kind;
 use domain::{Reason, Result};
 use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::acts::{NewAct, record};
@@ -15,7 +16,9 @@ use crate::numbers::Failure;
 use crate::numbers::locks::lock_chunks;
 use crate::numbers::mend::mend_chunks;
 use crate::numbers::writes::{delete_taken, expect, insert_taken, update_chunks};
+use crate::rows::column;
 use crate::switches;
+use crate::types::{BOOL, INT4, INT4S};
 
 /// Blocks free numbers, all or none.
 ///
@@ -47,6 +50,21 @@ pub async fn block_by(client: &mut Client, product: &Product, numbers: &BTreeSet
 /// As [`unblock`], and those of a key.
 pub async fn unblock_by(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
     twice(client, product, numbers, false, Some(act)).await
+}
+
+/// Which of these numbers cannot be blocked, or else unblocked, as it is now: those that are not free, or not blocked.
+///
+/// # Errors
+/// Busy or fault from the database.
+pub async fn list_unfit(client: &Client, product: &Product, numbers: &BTreeSet<i32>, take: bool) -> Result<Vec<i32>> {
+    let numbers: Vec<i32> = numbers.iter().copied().collect();
+    let sql = "select wanted.number from unnest($2) as wanted (number)
+            left join taken_numbers t on t.product_key = $1 and t.number = wanted.number
+        where case when $3 then t.number is not null else t.number is null or t.order_id is not null end
+        order by wanted.number";
+    let params: [(&(dyn ToSql + Sync), _); 3] = [(&product.key, INT4), (&numbers, INT4S), (&take, BOOL)];
+    let rows = client.query_typed(sql, &params).await.map_err(from_postgres)?;
+    rows.iter().map(|row| column(row, "number")).collect()
 }
 
 /// Once, and once more after mending when bits and rows disagreed.

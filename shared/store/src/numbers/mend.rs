@@ -5,6 +5,7 @@ use domain::numbers::{Chunk, Disagreement, Kind};
 use domain::{Error, Result};
 use tokio_postgres::{Client, Row, Transaction};
 
+use crate::acts::{OperatorAct, Subject, log_of_operator};
 use crate::catalog::Product;
 use crate::errors::from_postgres;
 use crate::findings::{self, NewFinding};
@@ -146,6 +147,18 @@ pub async fn rebuild(client: &mut Client, product: &Product) -> Result<usize> {
     }
     findings::resolve_chunks(client, product.key).await?;
     Ok(mended)
+}
+
+/// The same as an act of the platform's operator, which is logged before it begins: it is many transactions.
+///
+/// # Errors
+/// As [`rebuild`].
+pub async fn rebuild_as_operator(client: &mut Client, product: &Product) -> Result<usize> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    let (tenant_id, id) = (product.described.tenant_id, product.described.id);
+    log_of_operator(&tx, tenant_id, OperatorAct::RebuildProduct, Subject::Product, id).await?;
+    tx.commit().await.map_err(from_postgres)?;
+    rebuild(client, product).await
 }
 
 async fn lock_one(tx: &Transaction<'_>, product_key: i32, range: Range, chunk: i32) -> Result<Chunk> {

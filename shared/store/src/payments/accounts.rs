@@ -2,11 +2,13 @@
 
 use domain::Result;
 use domain::payments::Gateway;
+use serde_json::json;
 use time::OffsetDateTime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
+use crate::acts::{OperatorAct, Subject, log_of_operator_with};
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
 use crate::types::{BYTEA, INT8, TEXT, UUID};
@@ -57,6 +59,23 @@ pub async fn save_account(client: &Client, tenant_id: Uuid, gateway: Gateway, se
         .await
         .map_err(from_postgres)?;
     Ok(())
+}
+
+/// The same as an act of the platform's operator.
+///
+/// # Errors
+/// As [`save_account`].
+pub async fn save_account_as_operator(
+    client: &mut Client,
+    tenant_id: Uuid,
+    gateway: Gateway,
+    sealed: &[u8],
+) -> Result<()> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    save_account(tx.client(), tenant_id, gateway, sealed).await?;
+    let (store, detail) = ((Subject::Store, tenant_id), json!({ "gateway": gateway.word() }));
+    log_of_operator_with(&tx, tenant_id, OperatorAct::SaveCredentials, store, &detail, None).await?;
+    tx.commit().await.map_err(from_postgres)
 }
 
 /// The gateways that a store has credentials for.

@@ -2,10 +2,12 @@
 
 use domain::payments::{CaptureMode, Gateway, LateMoney};
 use domain::{Error, Reason, Result};
+use serde_json::json;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
+use crate::acts::{OperatorAct, Subject, log_of_operator_with};
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
 use crate::types::{BOOL, TEXT, TEXTS, UUID};
@@ -71,4 +73,25 @@ pub async fn save_policy(client: &Client, tenant_id: Uuid, product_id: Uuid, pol
         0 => Err(Reason::NotFound.into()),
         _ => Ok(()),
     }
+}
+
+/// The same as an act of the platform's operator.
+///
+/// # Errors
+/// As [`save_policy`].
+pub async fn save_policy_as_operator(
+    client: &mut Client,
+    tenant_id: Uuid,
+    product_id: Uuid,
+    policy: &Policy,
+) -> Result<()> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    save_policy(tx.client(), tenant_id, product_id, policy).await?;
+    let detail = json!({
+        "gateways": policy.gateways, "capture": policy.capture, "late_money": policy.late_money,
+        "keeps_disputed": policy.keeps_disputed,
+    });
+    let product = (Subject::Product, product_id);
+    log_of_operator_with(&tx, tenant_id, OperatorAct::SetPayments, product, &detail, None).await?;
+    tx.commit().await.map_err(from_postgres)
 }

@@ -5,13 +5,14 @@ use domain::messages::Queue;
 use domain::orders::State;
 use domain::payments::{RefundCause, RefundState, Use};
 use domain::{Reason, Result};
+use serde_json::json;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
 use super::attempts::Attempt;
 use super::money::Money;
-use crate::acts::{NewAct, record};
+use crate::acts::{NewAct, OperatorAct, Subject, log_of_operator_with, record};
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
 use crate::types::{FLOAT8, INT2, INT8, TEXT, UUID};
@@ -121,7 +122,7 @@ pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) ->
     requested(client, request, None).await
 }
 
-/// The same as an act of staff, once per key.
+/// The same as an act of staff, once per key, or of the platform's operator, who has none: the id is enough.
 ///
 /// # Errors
 /// As [`request_refund`], and those of a key.
@@ -134,7 +135,7 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     let mut money = Money::lock(&tx, request.tenant_id, request.order_id).await?.ok_or(Reason::NotFound)?;
     // A key that is known names a refund that is.
     let is_new = match act {
-        Some(act) => record(&tx, act).await?,
+        Some(act) => record(&tx, act).await? && act.keyed.is_some(),
         None => false,
     };
     if let Some(known) = money.refunds.iter().find(|refund| refund.id == request.refund_id) {
@@ -183,7 +184,7 @@ async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option
     Ok(refund)
 }
 
-/// Tries a failed refund of a store's order again, as a new one with a new key.
+/// Tries a failed refund of a store's order again, as a new one with a new key: an act of the platform's operator.
 ///
 /// # Errors
 /// Not-found, wrong-state when it has not failed or was tried again before, or busy or fault from the database.
@@ -210,6 +211,8 @@ pub async fn retry_refund(client: &mut Client, tenant_id: Uuid, order_id: Uuid, 
     money.write(&tx).await?;
     mark_retried(&tx, tenant_id, failed.id, again.id).await?;
     owe(&tx, &money, again.id).await?;
+    let (order, detail) = ((Subject::Order, order_id), json!({ "refund": failed.id, "again": again.id }));
+    log_of_operator_with(&tx, tenant_id, OperatorAct::RetryRefund, order, &detail, None).await?;
     tx.commit().await.map_err(from_postgres)?;
     Ok(again)
 }

@@ -81,7 +81,7 @@ pub async fn start(client: &mut Client, new: &NewAttempt<'_>) -> Result<Started>
 ///
 /// # Errors
 /// As [`start`], and those of a key.
-pub(super) async fn start_by(client: &mut Client, new: &NewAttempt<'_>, act: &NewAct) -> Result<Started> {
+pub async fn start_by(client: &mut Client, new: &NewAttempt<'_>, act: &NewAct) -> Result<Started> {
     started(client, new, Some(act)).await
 }
 

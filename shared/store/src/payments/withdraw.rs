@@ -31,12 +31,12 @@ pub async fn withdraw(
     withdrawn(client, tenant_id, order_id, numbers, None).await
 }
 
-/// The same as an act of staff; nothing, when it was done under the key before.
+/// The same as an act of staff, or of the platform's operator; nothing, when it was done under the key before.
 ///
 /// # Errors
 /// As [`withdraw`], and those of a key.
-pub async fn withdraw_by(client: &mut Client, numbers: Option<&[i32]>, act: &NewAct) -> Result<()> {
-    withdrawn(client, act.tenant_id, act.subject_id, numbers, Some(act)).await.map(|_| ())
+pub async fn withdraw_by(client: &mut Client, numbers: Option<&[i32]>, act: &NewAct) -> Result<Vec<i32>> {
+    withdrawn(client, act.tenant_id, act.subject_id, numbers, Some(act)).await
 }
 
 async fn withdrawn(
