@@ -1,6 +1,6 @@
 //! Asking before wide or destructive acts.
 
-use std::io::{IsTerminal, Write, stdin};
+use std::io::{IsTerminal, Write, stderr, stdin};
 
 use crate::failure::Failure;
 
@@ -19,9 +19,9 @@ impl Confirm {
         if !stdin().is_terminal() {
             return Err(Failure::refused(format!("{question} There is no terminal to ask: say it with --yes.")));
         }
-        eprint!("{question} Type yes: ");
         let mut answer = String::new();
-        let read = std::io::stderr().flush().and_then(|()| stdin().read_line(&mut answer));
+        let asked = write!(stderr(), "{question} Type yes: ").and_then(|()| stderr().flush());
+        let read = asked.and_then(|()| stdin().read_line(&mut answer));
         if read.is_ok() && answer.trim() == "yes" { Ok(()) } else { Err(Failure::refused("not confirmed")) }
     }
 }

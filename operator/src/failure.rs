@@ -6,6 +6,8 @@ use domain::{Error, Reason};
 use edge::ConfigError;
 use serde_json::json;
 
+use crate::output::say;
+
 /// Why a command ended early.
 #[derive(Debug)]
 pub struct Failure {
@@ -32,6 +34,10 @@ impl Failure {
 
     pub(crate) fn busy(text: impl Into<String>) -> Self {
         Self { kind: Kind::Busy, text: text.into() }
+    }
+
+    pub(crate) fn fault(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Fault, text: text.into() }
     }
 
     /// Instead of the reason's own sentence, one that fits the command.
@@ -66,9 +72,9 @@ impl Failure {
     #[must_use]
     pub fn print(&self, as_json: bool) -> ExitCode {
         if as_json {
-            eprintln!("{}", json!({"error": {"kind": self.word(), "message": self.text}}));
+            say(json!({"error": {"kind": self.word(), "message": self.text}}));
         } else {
-            eprintln!("tirada: {}", self.text);
+            say(format_args!("tirada: {}", self.text));
         }
         self.code().into()
     }

@@ -2,7 +2,9 @@
 //!
 //! One module per kind of act. Whatever changes something goes through the same store functions as the system's own
 //! work, so that no command can break a lock order or an invariant. Results go to standard output, everything else
-//! to standard error.
+//! to standard error. Both go through `output`, for which a reader who has gone away is no fault.
+
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when nobody reads any more")]
 
 mod accounts;
 mod acts;

@@ -1,5 +1,7 @@
 //! What a command found, for people and for scripts.
 
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use comfy_table::{Table, presets};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
+use crate::failure::Failure;
 
 /// A finished command.
 #[derive(Debug)]
@@ -38,16 +42,31 @@ impl Output {
         self.code
     }
 
-    /// Writes the result to standard output.
+    /// Writes the result to standard output. Who closes it has read enough; a result that cannot be written is a fault.
     #[must_use]
     pub fn print(&self, as_json: bool) -> ExitCode {
-        if as_json {
-            println!("{}", self.json)
-        } else {
-            println!("{}", self.text)
+        let line: &dyn Display = if as_json { &self.json } else { &self.text };
+        match write_line(stdout().lock(), line) {
+            Ok(()) => self.code.into(),
+            Err(error) => {
+                let text = format!("it is done, but the result cannot be written: {error}");
+                Failure::fault(text).print(as_json)
+            }
         }
-        self.code.into()
     }
+}
+
+/// Writes a line, all of it, unless its reader has gone away.
+fn write_line(mut to: impl Write, line: &dyn Display) -> io::Result<()> {
+    match writeln!(to, "{line}").and_then(|()| to.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Says something on standard error. Where that cannot be written either, there is nobody to tell.
+pub(crate) fn say(line: impl Display) {
+    let _ = write_line(stderr().lock(), &line);
 }
 
 /// A table without borders.
@@ -90,6 +109,28 @@ pub(crate) fn or_dash<T: std::fmt::Display>(value: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Broken(ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn only_a_reader_who_has_gone_away_is_no_fault() {
+        assert!(write_line(Broken(ErrorKind::BrokenPipe), &"x").is_ok());
+        let full = write_line(Broken(ErrorKind::StorageFull), &"x").unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        let mut written = Vec::new();
+        write_line(&mut written, &"a\nb").unwrap();
+        assert_eq!(written, b"a\nb\n");
+    }
 
     #[test]
     fn ages_are_short() {

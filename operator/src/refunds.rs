@@ -22,7 +22,7 @@ use crate::cli::{RefundAct, RefundAllArgs, RefundArgs, RetryArgs};
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::history::{self, list};
-use crate::output::{Output, minor};
+use crate::output::{Output, minor, say};
 use crate::products::require;
 
 /// Orders that may fail before a run ends early: so many are no accident.
@@ -137,7 +137,7 @@ async fn retry_all(client: &mut Client, id: Uuid, confirm: Confirm) -> Result<Ou
                 break;
             }
         }
-        eprintln!("{} refunds so far", run.orders);
+        say(format_args!("{} refunds so far", run.orders));
     }
     Ok(report(&product, &run, "tried again"))
 }
@@ -190,7 +190,7 @@ async fn all(client: &mut Client, args: RefundAllArgs, confirm: Confirm) -> Resu
                 break;
             }
         }
-        eprintln!("{} orders so far", run.orders);
+        say(format_args!("{} orders so far", run.orders));
     }
     Ok(report(&product, &run, &reason))
 }
@@ -220,7 +220,7 @@ async fn count(client: &Client, order_id: Uuid, made: domain::Result<Refund>, ru
         }
         Err(Error::Rejected(reason)) if reason != Reason::Busy => run.skipped += 1,
         Err(error) => {
-            eprintln!("order {order_id}: {}", error.chain());
+            say(format_args!("order {order_id}: {}", error.chain()));
             run.failed.push(order_id);
         }
     }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::output::{Output, or_dash, table};
+use crate::output::{Output, or_dash, say, table};
 use crate::products::{Listed, find, require};
 
 /// `tirada audit`
@@ -19,7 +19,7 @@ pub(crate) async fn audit(client: &mut Client, product: Option<Uuid>) -> Result<
     };
     let mut audits = Vec::with_capacity(products.len());
     for (done, product) in products.iter().enumerate() {
-        eprintln!("auditing {} ({} of {})", product.described.id, done + 1, products.len());
+        say(format_args!("auditing {} ({} of {})", product.described.id, done + 1, products.len()));
         audits.push((product.described.id, store::audit::product(client, product).await?));
     }
     Ok(report(&audits))
