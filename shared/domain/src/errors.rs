@@ -145,8 +145,8 @@ reasons! {
     TooEarly = "too-early", "Please wait before asking again";
     /// An operator has halted everything that changes the product's numbers.
     ReservingHalted = "reserving-halted", "The product's numbers must not change at the moment";
-    /// Some of the exact numbers were taken by others.
-    NumbersTaken = "numbers-taken", "Numbers of the order were taken by others";
+    /// Numbers that are not to be had: others took them first, or they are not what an act of staff wants them to be.
+    NumbersTaken = "numbers-taken", "Some of the numbers are in other hands";
     /// Waited past its deadline.
     QueuedTooLong = "queued-too-long", "The order waited too long in the queue";
     /// The sale ended while the order waited.

@@ -16,6 +16,7 @@ mod sales;
 mod search;
 mod settings;
 mod switches;
+mod unfit;
 mod uploads;
 
 use access::Access;

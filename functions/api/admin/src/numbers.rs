@@ -5,19 +5,22 @@ use std::collections::BTreeSet;
 use access::{Staff, StaffAuth};
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
-use domain::Reason;
 use domain::limits::NUMBERS_PER_ACT_MAX;
 use domain::roles::Action;
+use domain::{Error, Reason, Result};
 use edge::Problem;
 use edge::http::{IdempotencyKey, JsonBody, PathParams};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use store::Client;
 use store::acts::{NewAct, Subject};
-use store::numbers::{block_by, unblock_by};
+use store::catalog::Product;
+use store::numbers::{block_by, list_unfit, unblock_by};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::State;
+use crate::unfit;
 
 /// Numbers of a product.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -43,6 +46,25 @@ impl NumbersRequest {
     fn act(&self, staff: Staff, id: Uuid, key: &IdempotencyKey) -> Result<NewAct, Problem> {
         let deed = staff.act(Subject::Product, id).with(&json!({ "numbers": self.numbers }));
         Ok(deed.because(&self.reason)?.under(key, self)?.act)
+    }
+}
+
+/// What became of it; which numbers stood in its way.
+async fn answer(
+    client: &Client,
+    product: &Product,
+    numbers: &BTreeSet<i32>,
+    take: bool,
+    done: Result<()>,
+) -> Result<StatusCode, Problem> {
+    match done {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(Error::Rejected(Reason::NumbersTaken)) => {
+            let rule = if take { "only free numbers can be blocked" } else { "only blocked numbers can be unblocked" };
+            let found = list_unfit(client, product, numbers, take).await?;
+            Err(unfit::refused(rule, &found, product.described.padding))
+        }
+        Err(other) => Err(other.into()),
     }
 }
 
@@ -76,8 +98,8 @@ pub(crate) async fn block(
     let (numbers, act) = (body.numbers()?, body.act(staff, id, &key)?);
     let mut client = state.database.client().await?;
     let product = store::products::find(&client, staff.tenant_id, id).await?;
-    block_by(&mut client, &product, &numbers, &act).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let done = block_by(&mut client, &product, &numbers, &act).await;
+    answer(&client, &product, &numbers, true, done).await
 }
 
 /// Put blocked numbers on sale again.
@@ -110,6 +132,6 @@ pub(crate) async fn unblock(
     let (numbers, act) = (body.numbers()?, body.act(staff, id, &key)?);
     let mut client = state.database.client().await?;
     let product = store::products::find(&client, staff.tenant_id, id).await?;
-    unblock_by(&mut client, &product, &numbers, &act).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let done = unblock_by(&mut client, &product, &numbers, &act).await;
+    answer(&client, &product, &numbers, false, done).await
 }

@@ -6,22 +6,25 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use domain::Reason;
 use domain::limits::{HOLD_EXTENSION_SECONDS_MAX, NUMBERS_PER_ORDER_MAX};
+use domain::payments::RefundState;
 use domain::roles::Action;
+use domain::{Error, Reason};
 use edge::Problem;
 use edge::http::{IdempotencyKey, JsonBody, PathParams};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use store::Client;
 use store::acts::Subject;
-use store::orders::{extend as extend_hold, give_up};
-use store::payments::{RefundRequest, request_refund_by, withdraw_by};
+use store::orders::{extend as extend_hold, give_up, history_of};
+use store::payments::{RefundRequest, list_payments, request_refund_by, withdraw_by};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::State;
 use crate::orders::StoreOrder;
 use crate::switches::Because;
+use crate::unfit;
 
 /// More time to pay.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -124,7 +127,7 @@ pub(crate) async fn extend(
     let deed = deed.because(&body.reason)?.under(&key, &body)?;
     let mut client = state.database.client().await?;
     extend_hold(&mut client, body.seconds, &deed.act).await?;
-    let (order, _) = store::orders::history_of(&client, staff.tenant_id, id).await?;
+    let (order, _) = history_of(&client, staff.tenant_id, id).await?;
     Ok(Json(order.into()))
 }
 
@@ -168,14 +171,33 @@ pub(crate) async fn refund(
     let deed = staff.act(Subject::Order, id).with(&json!({ "numbers": body.numbers }));
     let act = deed.because(&body.reason)?.under(&key, &body)?.act;
     let mut client = state.database.client().await?;
-    let (order, _) = store::orders::history_of(&client, staff.tenant_id, id).await?;
-    if order.total_minor == Some(0) {
-        withdraw_by(&mut client, numbers, &act).await?;
+    let (order, _) = history_of(&client, staff.tenant_id, id).await?;
+    let done = if order.total_minor == Some(0) {
+        withdraw_by(&mut client, numbers, &act).await.map(drop)
     } else {
         let note = act.reason.as_deref().unwrap_or_default();
         let refund_id = staff.id_of(&key, id);
         let request = RefundRequest { tenant_id: staff.tenant_id, order_id: id, numbers, note, refund_id };
-        request_refund_by(&mut client, &request, &act).await?;
+        request_refund_by(&mut client, &request, &act).await.map(drop)
+    };
+    match (done, numbers) {
+        (Ok(()), _) => Ok(accepted(id)),
+        (Err(Error::Rejected(Reason::NumbersTaken)), Some(numbers)) => {
+            Err(not_its_own(&client, staff.tenant_id, id, numbers).await?)
+        }
+        (Err(error), _) => Err(error.into()),
     }
-    Ok(accepted(id))
+}
+
+/// Refuses a refund, and says which of its numbers the order does not have any more, or never had.
+async fn not_its_own(client: &Client, tenant_id: Uuid, id: Uuid, numbers: &[i32]) -> Result<Problem, Problem> {
+    let (order, _) = history_of(client, tenant_id, id).await?;
+    let (_, refunds) = list_payments(client, tenant_id, id).await?;
+    let goes_back = |number: &i32| {
+        refunds.iter().any(|refund| refund.state != RefundState::Failed && refund.numbers.contains(number))
+    };
+    let is_gone =
+        |number: &i32| !order.numbers.contains(number) || order.given_up.contains(number) || goes_back(number);
+    let gone: Vec<i32> = numbers.iter().copied().filter(is_gone).collect();
+    Ok(unfit::refused("only numbers that the order still has can be refunded", &gone, order.padding))
 }
