@@ -1,5 +1,6 @@
 //! The operator's commands about money, as the command line says them, against a store that can be paid.
 
+mod audit;
 mod buyers;
 mod erase;
 mod gateways;

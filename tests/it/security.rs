@@ -78,7 +78,7 @@ fn commands_of_the_runbooks_are_the_operators() {
 }
 
 /// Commands that do something, as they are written.
-fn leaves(command: &clap::Command, before: &str, found: &mut Vec<String>) {
+pub(crate) fn leaves(command: &clap::Command, before: &str, found: &mut Vec<String>) {
     for one in command.get_subcommands() {
         let name = format!("{before} {}", one.get_name());
         if one.has_subcommands() {

@@ -1,5 +1,6 @@
 //! Money back, as the API says it, at a store that can be paid.
 
+use domain::catalog::Range;
 use domain::roles::Role;
 use serde_json::{Value, json};
 use tests::http::{self, Answer, is};
@@ -32,7 +33,11 @@ async fn a_paid_order_goes_back_in_parts_and_once_per_key() {
     // Its key is forgotten after a day, what was made under it is not.
     till.database.owner().execute("delete from idempotency_keys", &[]).await.unwrap();
     assert_eq!(refund(&till, &member, id, "a", &other).await.refusal(), is(422, "key-reused"));
-    assert_eq!(refund(&till, &member, id, "b", &part).await.refusal(), is(409, "numbers-taken"));
+    let refused = refund(&till, &member, id, "b", &json!({ "numbers": [5, 6, 9], "reason": "asked for" })).await;
+    assert_eq!(refused.refusal(), is(409, "numbers-taken"));
+    let [six, nine] = [6, 9].map(|number| Range::label(number, till.product.described.padding));
+    let detail = format!("only numbers that the order still has can be refunded, not {six}, {nine}");
+    assert_eq!(refused.json()["detail"], detail, "one goes back already, one never was its own");
     for bad in [json!({ "numbers": [], "reason": "x" }), json!({ "reason": "" }), json!({ "numbers": [6] })] {
         assert_eq!(refund(&till, &member, id, "c", &bad).await.refusal(), is(422, "invalid"), "{bad}");
     }
@@ -62,7 +67,10 @@ async fn an_unpaid_order_has_nothing_to_give_back_and_a_free_one_its_numbers() {
     for _ in 0..2 {
         assert_eq!(refund(&till, &member, id, "b", &part).await.status, 202);
     }
-    assert_eq!(refund(&till, &member, id, "c", &part).await.refusal(), is(409, "numbers-taken"));
+    let refused = refund(&till, &member, id, "c", &part).await;
+    assert_eq!(refused.refusal(), is(409, "numbers-taken"));
+    let five = Range::label(5, till.product.described.padding);
+    assert!(refused.json()["detail"].as_str().unwrap().ends_with(&format!(", not {five}")), "{}", refused.text());
     assert_eq!(look::order(&till.database, id).await.given_up, [5]);
     assert_eq!(count(&till.database, "select count(*) from audit_log").await, 1);
     till.finish().await;

@@ -65,6 +65,12 @@ async fn a_file_is_fetched_by_a_link_while_it_is_kept() {
     }
     change(&archive.office.database, "update exports set expires_at = now()", 1).await;
     assert_eq!(archive.show(id).await["download"], json!(null), "it is not kept any more");
+    let logged = format!(
+        "select count(*) from audit_log where action = 'read_export' and subject = 'export' and subject_id = '{id}'
+            and staff_id = '{}' and detail like '%\"kind\":\"orders\"%'",
+        archive.member.id
+    );
+    assert_eq!(count(&archive.office.database, &logged).await, 3, "each link, and no look without one");
     archive.office.database.finish_under_way().await;
 }
 

@@ -7,6 +7,7 @@ use edge::Stage;
 use edge::sealing::{DEVELOPMENT_KEYS, SealingKeys, context};
 use serde_json::{Value, json};
 use store::payments::{find_account, save_account};
+use tests::look::count;
 use tests::till::{Policy, Till};
 use uuid::Uuid;
 
@@ -64,6 +65,9 @@ async fn credentials_are_saved_sealed_and_never_shown() {
     let [one, two] = [json!(1), json!(2)];
     let names = ["mercado-pago", "sandbox", "stripe"].map(Value::from);
     assert_eq!(shown, [(&names[0], &one), (&names[1], &two), (&names[2], &one)]);
+    let logged = "select count(*) from audit_log where action = 'save_credentials' and subject_id = tenant_id
+        and detail = '{\"gateway\":\"sandbox\"}'";
+    assert_eq!(count(&till.database, logged).await, 2, "and not what was refused");
     for printed in [saved, again, listed] {
         assert!(!printed.to_string().contains("sandbox_1"), "{printed}");
     }

@@ -44,6 +44,10 @@ async fn a_buyer_gets_an_address() {
     assert_eq!(count(&till.database, "select count(*) from buyers where email = 'a@example.org'").await, 1);
     assert_eq!(terminal.done(&email[..6]).await["mails"], json!(false));
     assert_eq!(count(&till.database, "select count(*) from buyers where email is null").await, 1);
+    let logged = "select count(*) from audit_log l join buyers b on b.id = l.subject_id
+        where l.action = 'set_buyer_email' and l.subject = 'buyer' and l.staff_id is null
+            and l.detail in ('{\"mails\":true}', '{\"mails\":false}')";
+    assert_eq!(count(&till.database, logged).await, 2, "the address is not in it");
     till.finish().await;
 }
 

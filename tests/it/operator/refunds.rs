@@ -143,6 +143,9 @@ async fn all_failed_refunds_of_a_product_are_tried_again() {
     let retry = [&retry[..], &["--yes"]].concat();
     assert_eq!(terminal.done(&retry).await["orders"], 2);
     assert_eq!(terminal.done(&retry).await["orders"], 0);
+    let logged = "select count(*) from audit_log l join refunds r on r.order_id = l.subject_id
+        where l.action = 'retry_refund' and l.subject = 'order' and l.detail like '%' || r.retried_as || '%'";
+    assert_eq!(count(&till.database, logged).await, 2);
     till.rest().await;
     for id in orders {
         till.is(id, "refunded").await;

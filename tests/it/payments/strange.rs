@@ -103,6 +103,9 @@ async fn a_second_payment_of_one_attempt_is_told_once_until_a_person_closes_it()
     assert_eq!((payment_id(&till, attempt).await, refunds(&till, order).await.0.len()), (id, 0));
     assert!(store::findings::close(&mut client, open[0].id, "given back by hand").await.unwrap());
     assert!(!store::findings::close(&mut client, open[0].id, "again").await.unwrap());
+    let logged = "select count(*) from audit_log where action = 'close_finding' and subject = 'product'
+        and reason = 'given back by hand'";
+    assert_eq!(count(&till.database, logged).await, 1);
     // Given back there: nothing to tell any more.
     let given_back = Observed { refunded_minor: 1_250, ..captured(attempt, "pi_again", 1_250) };
     hear(&till, attempt, &given_back).await;
