@@ -1,8 +1,10 @@
 //! Money back, as the API says it, at a store that can be paid.
 
 use domain::catalog::Range;
+use domain::payments::{ObservedRefund, RefundState};
 use domain::roles::Role;
 use serde_json::{Value, json};
+use store::payments::{RefundAnswer, record_refund};
 use tests::http::{self, Answer, is};
 use tests::look::{self, count};
 use tests::seed::exact;
@@ -52,6 +54,42 @@ async fn a_paid_order_goes_back_in_parts_and_once_per_key() {
     assert_eq!(shown["refunds"][0]["note"], "asked for");
     assert_eq!(look::taken(&till.database, &till.product).await, 0);
     assert_eq!(count(&till.database, "select count(*) from audit_log where action = 'refund_order'").await, 2);
+    till.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cash_that_was_handed_back_is_counted_once() {
+    let till = Till::open(Policy::default()).await;
+    let member = hire(&till.database, till.tenant_id(), Role::Finance).await;
+    let admin = http::admin(till.database.app(1));
+    let id = till.reserve(&till.buyer(), &exact(&[5, 6, 7])).await;
+    tests::seed::pay_in_cash(&till.database, &till.product, id).await;
+    let shown = async || member.get(&admin, &format!("/v1/admin/orders/{id}")).await.json();
+    assert_eq!(shown().await["attempts"][0]["refunded"], "0");
+    let part = json!({ "numbers": [6], "reason": "asked for" });
+    for (key, body, back) in [("a", part, "250"), ("b", json!({ "reason": "all of it" }), "750")] {
+        assert_eq!(refund(&till, &member, id, key, &body).await.status, 202);
+        assert_ne!(shown().await["attempts"][0]["refunded"], back, "nobody has handed it out yet");
+        till.rest().await;
+        let refunds = shown().await["refunds"].clone();
+        assert_eq!(shown().await["attempts"][0]["refunded"], back);
+        // The same answers again.
+        for made in refunds.as_array().unwrap() {
+            let refund_id: Uuid = made["id"].as_str().unwrap().parse().unwrap();
+            let heard = ObservedRefund {
+                gateway_refund_id: format!("manual-{refund_id}"),
+                refund_id: Some(refund_id),
+                amount_minor: made["amount"].as_str().unwrap().parse().unwrap(),
+                state: RefundState::Succeeded,
+            };
+            let mut client = till.database.app_client().await;
+            let answer = RefundAnswer::Observed(&heard);
+            record_refund(&mut client, till.tenant_id(), id, refund_id, answer).await.unwrap();
+        }
+        let attempts = shown().await["attempts"].clone();
+        assert_eq!((&attempts[0]["captured"], &attempts[0]["refunded"]), (&json!("750"), &json!(back)));
+    }
+    till.is(id, "refunded").await;
     till.finish().await;
 }
 

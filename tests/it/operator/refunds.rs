@@ -96,6 +96,7 @@ async fn all_of_a_product_once_each_though_interrupted() {
         till.is(id, "refunded").await;
         assert_eq!(till.kept(id), 0);
     }
+    assert_eq!(terminal.done(&["payments", &cash.to_string()]).await["payments"][0]["refunded_minor"], 250);
     till.is(held, "reserved").await;
     assert_eq!(count(&till.database, "select count(*) from refunds").await, 5);
     assert_eq!(taken(&till.database, &till.product).await, 1);

@@ -8,7 +8,7 @@ mod write;
 use std::collections::BTreeSet;
 
 use domain::orders::{Fallback, State};
-use domain::payments::{DisputeState, RefundCause, RefundState, Use};
+use domain::payments::{DisputeState, Gateway, RefundCause, RefundState, Use};
 use domain::{Error, Result};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
@@ -171,6 +171,18 @@ impl Money {
     pub(super) fn going_back(&self, attempt_id: Uuid) -> i64 {
         let live = |refund: &&Refund| refund.attempt_id == attempt_id && refund.state != RefundState::Failed;
         self.refunds.iter().filter(live).map(|refund| refund.amount_minor).sum()
+    }
+
+    /// What staff have booked they also hand back: no gateway counts it, the refunds that have succeeded do.
+    pub(super) fn count_handed_back(&mut self) {
+        for attempt in self.attempts.iter_mut().filter(|attempt| attempt.gateway == Gateway::Manual) {
+            let back = |refund: &&Refund| refund.attempt_id == attempt.id && refund.state == RefundState::Succeeded;
+            let back: i64 = self.refunds.iter().filter(back).map(|refund| refund.amount_minor).sum();
+            if back != attempt.refunded_minor {
+                attempt.refunded_minor = back;
+                self.changed_attempts.insert(attempt.id);
+            }
+        }
     }
 
     /// What is left of an attempt's money: neither going back nor lost to a dispute.

@@ -43,6 +43,7 @@ pub(super) async fn settle(
     policy: &Policy,
     money: &mut Money,
 ) -> std::result::Result<Settled, Failure> {
+    money.count_handed_back();
     name_numbers(money)?;
     name_disputed(money, policy);
     money.forgive();
