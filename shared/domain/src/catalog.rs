@@ -4,8 +4,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::limits::{
-    HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, MOMENT_MAX, MOMENT_MIN, NUMBER_MAX, NUMBERS_PER_BUYER_MAX, NUMBERS_PER_CHUNK,
-    NUMBERS_PER_ORDER_MAX, NUMBERS_PER_PRODUCT_MAX, PADDING_MAX, PRICE_MINOR_MAX,
+    HOLD_SECONDS_MAX, HOLD_SECONDS_MIN, HOLD_SECONDS_OFFERED_MIN, MOMENT_MAX, MOMENT_MIN, NUMBER_MAX,
+    NUMBERS_PER_BUYER_MAX, NUMBERS_PER_CHUNK, NUMBERS_PER_ORDER_MAX, NUMBERS_PER_PRODUCT_MAX, PADDING_MAX,
+    PRICE_MINOR_MAX,
 };
 use crate::orders::InvalidField;
 
@@ -223,6 +224,12 @@ impl NewProduct {
     }
 }
 
+/// Whether a seller may set this hold, in seconds: a shorter one leaves nobody the time to pay.
+#[must_use]
+pub fn is_hold(seconds: i32) -> bool {
+    (HOLD_SECONDS_OFFERED_MIN..=HOLD_SECONDS_MAX).contains(&seconds)
+}
+
 /// Whether a text can be the name of a product: 1 to 120 characters on one line.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
@@ -255,6 +262,16 @@ mod tests {
             assert_eq!(range.chunk_of(range.first), 0);
             assert_eq!(range.chunk_of(range.last()), range.chunk_count() - 1);
         }
+    }
+
+    #[test]
+    fn a_hold_that_a_seller_sets_can_be_paid() {
+        for (seconds, good) in [(-1, false), (5, false), (10, false), (59, false), (60, true), (604_800, true)] {
+            assert_eq!(is_hold(seconds), good, "{seconds}");
+        }
+        assert!(!is_hold(604_801));
+        let margin = i32::try_from(crate::limits::PAYMENT_MARGIN.as_secs()).unwrap();
+        assert!((HOLD_SECONDS_MIN..=margin).all(|seconds| !is_hold(seconds)), "nobody can pay within the margin");
     }
 
     #[test]

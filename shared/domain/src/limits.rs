@@ -65,8 +65,11 @@ pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 128;
 /// Longest bearer token, in bytes. Ours are about 400; anything longer is refused before any cryptography.
 pub const TOKEN_BYTES_MAX: usize = 4_096;
 
-/// Shortest hold. Below it nobody can pay.
+/// Shortest hold that a product can have at all: whoever waits for the end of one has not long to wait.
 pub const HOLD_SECONDS_MIN: i32 = 5;
+
+/// Shortest hold that a seller may set: gateways want a minute, and no payment starts in the last `PAYMENT_MARGIN`.
+pub const HOLD_SECONDS_OFFERED_MIN: i32 = 60;
 
 /// Longest hold: a week, for bank transfers.
 pub const HOLD_SECONDS_MAX: i32 = 7 * 24 * 3_600;

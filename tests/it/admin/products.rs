@@ -74,6 +74,8 @@ async fn what_breaks_a_rule_is_named() {
         ("/closes_at", json!("2026-01-01T00:00:00Z"), "/closes_at"),
         ("/zone", json!("Mars/Olympus"), "/zone"),
         ("/hold_seconds", json!(1), "/hold_seconds"),
+        ("/hold_seconds", json!(59), "/hold_seconds"),
+        ("/hold_seconds", json!(604_801), "/hold_seconds"),
         ("/opens_at", json!("tomorrow"), "/opens_at"),
         // Moments that could be stored and never be written again, or not even be stored.
         ("/opens_at", json!("0000-01-01T00:00:00+00:01"), "/opens_at"),
@@ -143,7 +145,8 @@ async fn nobody_overwrites_what_they_have_not_seen() {
     assert_eq!(at_once.iter().filter(|answer| answer.status == 200).count(), 1);
     assert!(at_once.iter().all(|answer| matches!(answer.status, 200 | 412)));
     let never = json!({ "closes_at": "9999-12-31T12:00:00-12:00" });
-    for body in [json!({ "count": 7 }), json!({ "first": 7 }), json!({ "name": "" }), never] {
+    let short = json!({ "hold_seconds": 59 });
+    for body in [json!({ "count": 7 }), json!({ "first": 7 }), json!({ "name": "" }), never, short] {
         assert_eq!(edit(&office, &member, id, Some("\"3\""), &body).await.refusal(), is(422, "invalid"), "{body}");
     }
     office.database.finish().await;

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::State;
-use crate::product::{Price, StoreProduct};
+use crate::product::{Price, StoreProduct, hold};
 
 /// A product to be.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -52,7 +52,7 @@ pub(crate) struct ProductRequest {
     #[schema(example = "America/Sao_Paulo")]
     zone: String,
     /// How long reserved numbers wait for their payment.
-    #[schema(minimum = 5, maximum = 604_800, example = 900)]
+    #[schema(minimum = 60, maximum = 604_800, example = 900)]
     hold_seconds: i32,
     /// Most numbers in one order.
     #[schema(minimum = 1, maximum = 100, example = 20)]
@@ -75,7 +75,7 @@ impl ProductRequest {
             opens_at: self.opens_at,
             closes_at: self.closes_at,
             zone: self.zone.clone(),
-            hold_seconds: self.hold_seconds,
+            hold_seconds: hold(self.hold_seconds)?,
             numbers_per_order_max: self.numbers_per_order_max,
             numbers_per_buyer_max: self.numbers_per_buyer_max,
         };

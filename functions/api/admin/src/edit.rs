@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::State;
-use crate::product::{Price, StoreProduct};
+use crate::product::{Price, StoreProduct, hold};
 
 /// What is to change of a product; what is absent stays.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -43,7 +43,7 @@ pub(crate) struct ProductChange {
     /// IANA name of the zone in which the seller thinks.
     zone: Option<String>,
     /// How long reserved numbers wait for their payment, for later orders.
-    #[schema(minimum = 5, maximum = 604_800)]
+    #[schema(minimum = 60, maximum = 604_800)]
     hold_seconds: Option<i32>,
     /// Most numbers in one order, for later orders.
     #[schema(minimum = 1, maximum = 100)]
@@ -57,6 +57,7 @@ impl ProductChange {
     /// The product as it would be.
     fn over(&self, product: NewProduct) -> Result<NewProduct, Problem> {
         let price = self.price.as_ref().map(Price::money).transpose()?;
+        let hold_seconds = self.hold_seconds.map(hold).transpose()?;
         let new = NewProduct {
             name: self.name.clone().unwrap_or(product.name),
             campaign: self.campaign.clone().unwrap_or(product.campaign),
@@ -65,7 +66,7 @@ impl ProductChange {
             opens_at: self.opens_at.unwrap_or(product.opens_at),
             closes_at: self.closes_at.unwrap_or(product.closes_at),
             zone: self.zone.clone().unwrap_or(product.zone),
-            hold_seconds: self.hold_seconds.unwrap_or(product.hold_seconds),
+            hold_seconds: hold_seconds.unwrap_or(product.hold_seconds),
             numbers_per_order_max: self.numbers_per_order_max.unwrap_or(product.numbers_per_order_max),
             numbers_per_buyer_max: self.numbers_per_buyer_max.unwrap_or(product.numbers_per_buyer_max),
             ..product

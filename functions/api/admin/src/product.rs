@@ -31,6 +31,12 @@ impl Price {
     }
 }
 
+/// How long a seller wants numbers to be held, in seconds.
+pub(crate) fn hold(seconds: i32) -> Result<i32, Problem> {
+    let wrong = || Problem::new(Reason::Invalid).with_error("/hold_seconds", "must be 60 seconds to 7 days");
+    catalog::is_hold(seconds).then_some(seconds).ok_or_else(wrong)
+}
+
 /// A product with everything that only staff see.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StoreProduct {
