@@ -13,6 +13,9 @@ use time::format_description::well_known::Rfc3339;
 /// What a CSV file begins with, or spreadsheets read its letters in an alphabet of their own.
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 
+/// What a formula begins with, and the same signs in their wide and small forms.
+const ACTIVE: [char; 12] = ['=', '+', '-', '@', '＝', '＋', '－', '＠', '﹦', '﹢', '﹣', '﹫'];
+
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
@@ -57,12 +60,20 @@ impl Cell {
 
 /// Whether a spreadsheet could take a text for something to compute, whatever cannot be seen stands in front.
 fn is_active(text: &str) -> bool {
-    let unseen =
-        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    let blank = |c: char| c.is_whitespace() || c.is_control() || unseen(c);
+    let blank = |c: char| c.is_whitespace() || c.is_control() || is_unseen(c);
     // A tab or a line's end in front has moved formulas into the next cell before.
-    text.starts_with(['\t', '\r', '\n', '\''])
-        || text.trim_start_matches(blank).starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
+    text.starts_with(['\t', '\r', '\n', '\'']) || text.trim_start_matches(blank).starts_with(ACTIVE)
+}
+
+/// Whether a sign that is no space shows nothing: what Unicode lets a program ignore by default (UAX 44,
+/// `Default_Ignorable_Code_Point`, 17.0), and signs that are drawn as a blank or mark text without being drawn.
+const fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        | '\u{2800}' | '\u{fff9}'..='\u{fffb}' | '\u{16fe4}' | '\u{1d159}')
 }
 
 /// A text that no spreadsheet computes: with an apostrophe in front if it could be active, or has one already.
@@ -104,6 +115,7 @@ mod tests {
             "\u{200f}=1",
             "\u{202e}\t+1",
             "＝1",
+            "﹦1",
             "'=1",
             "'",
         ] {
@@ -112,6 +124,52 @@ mod tests {
         for harmless in ["", "a=1", "000042", "1-2", "a@b", "\u{200f}a", "A raffle", "\"=1"] {
             assert_eq!(neutral(harmless), harmless);
         }
+    }
+
+    #[test]
+    fn nothing_unseen_in_front_hides_a_formula() {
+        let unseen = [
+            '\u{a0}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{1680}',
+            '\u{17b4}',
+            '\u{180b}',
+            '\u{180e}',
+            '\u{180f}',
+            '\u{2003}',
+            '\u{200b}',
+            '\u{202f}',
+            '\u{2060}',
+            '\u{2064}',
+            '\u{206f}',
+            '\u{2800}',
+            '\u{3000}',
+            '\u{3164}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff0}',
+            '\u{fffa}',
+            '\u{16fe4}',
+            '\u{1bca0}',
+            '\u{1d159}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e007f}',
+            '\u{e0fff}',
+        ];
+        for c in unseen {
+            for active in [format!("{c}=1+1"), format!("{c}{c} @SUM(A1)"), format!(" {c}＋1")] {
+                assert_eq!(neutral(&active), format!("'{active}"), "U+{:04X}", u32::from(c));
+            }
+            assert_eq!(neutral(&format!("{c}a=1")), format!("{c}a=1"), "U+{:04X}", u32::from(c));
+        }
+        let all: String = unseen.into_iter().collect();
+        assert!(neutral(&format!("{all}=1")).starts_with('\''), "any number of them");
     }
 
     #[test]
@@ -129,7 +187,7 @@ mod tests {
         #[test]
         fn one_apostrophe_less_is_what_was_stored(text in ".*") {
             let safe = neutral(&text).into_owned();
-            prop_assert!(!safe.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']));
+            prop_assert!(!safe.starts_with(ACTIVE) && !safe.starts_with(['\t', '\r', '\n']));
             prop_assert_eq!(safe.strip_prefix('\'').unwrap_or(&safe), text.as_str());
         }
     }
