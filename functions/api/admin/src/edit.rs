@@ -96,13 +96,13 @@ fn wants_proof(before: &NewProduct, after: &NewProduct) -> bool {
 
 /// Change a product.
 ///
-/// Says in `If-Match` which version it was made from. The range never changes, currency and padding not once there are
-/// orders, the opening not once it has come; price and limits hold for later orders. An earlier end, a later opening,
-/// another price and less time to pay want a fresh proof, as closing does.
+/// Says in `If-Match` which version it was made from, or `*` for whichever there is. The range never changes, currency
+/// and padding not once there are orders, the opening not once it has come; price and limits hold for later orders. An
+/// earlier end, a later opening, another price and less time to pay want a fresh proof, as closing does.
 #[utoipa::path(
     patch, path = "/v1/admin/products/{product}", tag = "admin", operation_id = "edit_product",
     params(("product" = Uuid, Path, description = "The product"),
-        ("If-Match" = String, Header, description = "The ETag that was read")),
+        ("If-Match" = String, Header, description = "The ETag that was read, several, or *")),
     request_body = ProductChange,
     responses(
         (status = 200, description = "The product as it is now", body = StoreProduct, headers(
@@ -124,13 +124,14 @@ pub(crate) async fn edit(
     Shared(state): Shared<State>,
     auth: StaffAuth,
     PathParams(id): PathParams<Uuid>,
-    IfMatch(version): IfMatch,
+    seen: IfMatch,
     JsonBody(body): JsonBody<ProductChange>,
 ) -> Result<Response, Problem> {
     let staff = auth.may(Action::EditProduct)?;
     let mut client = state.database.client().await?;
     let product = store::products::find(&client, staff.tenant_id, id).await?;
-    if product.version != version {
+    let version = product.version;
+    if !seen.allows(version) {
         return Err(Problem::new(Reason::PreconditionFailed));
     }
     let new = body.over(product.described.clone())?;
