@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_no_list_of_tags_is_refused() {
-        let many = vec!["\"7\""; TAGS_MAX].join(",");
+        let many = ["\"7\""; TAGS_MAX].join(",");
         assert!(parsed(&many).is_some_and(|found| found.allows(7)));
         let too_many = format!("{many},\"7\"");
         for bad in [
