@@ -48,3 +48,12 @@ pub(crate) async fn claim(tx: &Transaction<'_>, scope: Scope<'_>, fingerprint: &
     let row = tx.query_typed_one(find, &params[..4]).await.map_err(from_postgres)?;
     if column::<&[u8]>(&row, "fingerprint")? == fingerprint { Ok(false) } else { Err(Reason::KeyReused.into()) }
 }
+
+/// Whether a request was answered under a key before.
+pub(crate) async fn is_claimed(tx: &Transaction<'_>, scope: Scope<'_>) -> Result<bool> {
+    let sql = "select from idempotency_keys
+        where tenant_id = $1 and subject_id = $2 and route = $3 and key = $4";
+    let params: [(&(dyn ToSql + Sync), _); 4] =
+        [(&scope.tenant_id, UUID), (&scope.subject_id, UUID), (&scope.route, TEXT), (&scope.key, TEXT)];
+    Ok(tx.query_typed_opt(sql, &params).await.map_err(from_postgres)?.is_some())
+}

@@ -6,6 +6,7 @@
 mod links;
 mod members;
 mod passwords;
+mod proofs;
 mod sealed;
 mod sessions;
 mod sign_in;
@@ -13,6 +14,7 @@ mod sign_in;
 pub use links::{AskLink, Enrolment, NewLink, Password, ask, find_enrolment, save_enrolment, take_from_pots, try_link};
 pub use members::{Invite, Invited, Member, change_role, find_by_email, invite, list, recover, remove};
 pub use passwords::{Tried, note_wrong};
+pub use proofs::{Proof, Prover, prove};
 pub use sealed::{SealedTotp, list_sealed, reseal};
-pub use sessions::{Look, Refreshed, Session, end, end_other, list_sessions, look, refresh, renew, try_session};
+pub use sessions::{Look, Refreshed, Session, end, end_other, list_sessions, look, refresh};
 pub use sign_in::{SignIn, SignedIn, sign_in};

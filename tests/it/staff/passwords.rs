@@ -2,13 +2,17 @@
 
 use domain::limits::WRONG_PASSWORDS_PER_MEMBER;
 use domain::roles::Role;
+use edge::totp::TotpSecret;
 use futures::future::join_all;
 use serde_json::json;
 use tests::http::{ask, is};
 use tests::look::count;
-use tests::staff::{Office, now};
+use tests::staff::{Member, Office, now};
+use uuid::Uuid;
 
 use super::{OWNER, bearer, forget_steps, invited, joined};
+
+const PROOFS: &str = "/v1/staff/sessions/proofs";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_good_once() {
@@ -111,7 +115,7 @@ async fn who_proves_again_is_fresh_and_who_guesses_is_not() {
     let demote = async || member.send(&office.api, "PATCH", &path, &json!({ "role": "viewer" })).await.refusal();
     let prove = async |password: String| {
         let body = json!({ "one_time_password": password });
-        member.send(&office.api, "POST", "/v1/staff/sessions/proofs", &body).await
+        member.send(&office.api, "POST", PROOFS, &body).await
     };
     assert_eq!(demote().await, is(403, "not-fresh"));
     let wrong = member.secret.password(now() + 3_600);
@@ -119,16 +123,74 @@ async fn who_proves_again_is_fresh_and_who_guesses_is_not() {
         assert_eq!(prove(wrong.clone()).await.refusal(), is(422, "code-wrong"));
     }
     let right = member.secret.password(now());
-    assert_eq!(prove(right.clone()).await.status, 204);
+    assert_eq!(prove(right).await.status, 204);
     assert_eq!(demote().await, is(409, "last-owner"), "it is tried");
-    assert_eq!(prove(right).await.refusal(), is(422, "code-wrong"), "used");
-    for _ in 0..4 {
+    for _ in 0..5 {
         assert_eq!(prove(wrong.clone()).await.refusal(), is(422, "code-wrong"));
     }
     forget_steps(&office).await;
     let late = prove(member.secret.password(now())).await;
     assert_eq!(late.refusal(), is(409, "too-many-attempts"), "five in a row");
     office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_repeats_a_proof_gets_the_same_answer_and_uses_nothing_up() {
+    let office = Office::open().await;
+    let member = office.hire(Role::Owner).await;
+    let owner = office.database.owner();
+    let elsewhere = another_session(&office, &member).await;
+    let stale = "update staff_sessions set fresh_until = now() - interval '1 second'";
+    owner.execute(stale, &[]).await.unwrap();
+    let right = json!({ "one_time_password": member.secret.password(now()) });
+    let at_once = join_all((0..7).map(|_| member.send(&office.api, "POST", PROOFS, &right))).await;
+    assert!(at_once.iter().all(|answer| answer.status == 204), "more than there are tries");
+    let fresh = "select count(*) from staff_sessions where fresh_until > now() and tries = 0";
+    assert_eq!(count(&office.database, fresh).await, 1, "one session");
+    let wrong = json!({ "one_time_password": member.secret.password(now() + 3_600) });
+    assert_eq!(member.send(&office.api, "POST", PROOFS, &wrong).await.refusal(), is(422, "code-wrong"));
+    owner.execute(stale, &[]).await.unwrap();
+    assert_eq!(member.send(&office.api, "POST", PROOFS, &right).await.status, 204);
+    let tried = "select count(*) from staff_sessions where fresh_until < now() and tries = 1";
+    assert_eq!(count(&office.database, tried).await, 1, "it proves nothing anew, and no try is used up or given back");
+    // Who has looked over their shoulder.
+    for _ in 0..5 {
+        assert_eq!(elsewhere.send(&office.api, "POST", PROOFS, &right).await.refusal(), is(422, "code-wrong"));
+    }
+    let late = elsewhere.send(&office.api, "POST", PROOFS, &right).await;
+    assert_eq!(late.refusal(), is(409, "too-many-attempts"), "each has counted");
+    office.database.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_password_of_signing_in_is_a_repetition_in_that_session_only() {
+    let office = Office::open().await;
+    let link = invited(&office, OWNER, Role::Owner).await;
+    let secret = office.enrol(&link).await;
+    let password = secret.password(now());
+    let session = office.sign_in(&link, &password).await.json();
+    let id = |name: &str| -> Uuid { session[name].as_str().unwrap().parse().unwrap() };
+    let (id, session_id, tenant_id) = (id("staff"), id("session"), office.tenant_id);
+    let member = Member { id, tenant_id, session_id, bearer: bearer(tenant_id, id, session_id), secret };
+    let elsewhere = another_session(&office, &member).await;
+    let body = json!({ "one_time_password": password });
+    for _ in 0..6 {
+        assert_eq!(member.send(&office.api, "POST", PROOFS, &body).await.status, 204);
+    }
+    assert_eq!(elsewhere.send(&office.api, "POST", PROOFS, &body).await.refusal(), is(422, "code-wrong"));
+    office.database.finish().await;
+}
+
+/// Another session of the same person.
+async fn another_session(office: &Office, member: &Member) -> Member {
+    let session_id = Uuid::now_v7();
+    let sql = "insert into staff_sessions (id, tenant_id, staff_id, device_id, expires_at, fresh_until)
+        values ($1, $2, $3, $4, now() + interval '1 hour', now())";
+    let owner = office.database.owner();
+    owner.execute(sql, &[&session_id, &member.tenant_id, &member.id, &Uuid::now_v7()]).await.unwrap();
+    let secret = TotpSecret::from_bytes(member.secret.bytes().to_vec());
+    let bearer = bearer(member.tenant_id, member.id, session_id);
+    Member { id: member.id, tenant_id: member.tenant_id, session_id, bearer, secret }
 }
 
 #[tokio::test(flavor = "multi_thread")]

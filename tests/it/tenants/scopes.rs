@@ -7,6 +7,7 @@ use domain::payments::{Gateway, Method};
 use domain::{Error, Reason, Result};
 use store::numbers::{self, Served};
 use store::payments::{self, Answer, NewAttempt, RefundAnswer, RefundRequest};
+use store::staff::Prover;
 use store::switches::{Switch, set_intake, set_reserving};
 use store::{exports, notices, orders, products, staff, uploads};
 use tests::{TestDatabase, randomness, seed};
@@ -107,8 +108,11 @@ async fn nothing_of_another_tenant_is_changed() {
     assert_eq!(exports::claim(&client, &message, Uuid::now_v7()).await.unwrap(), exports::Claim::Nothing);
     let message = NoticeMessage::new(us, order, Kind::Paid);
     assert_eq!(notices::claim(&client, &message).await.unwrap(), notices::Claim::Nothing);
-    let tried = staff::try_session(&mut client, us, theirs.member.session_id).await;
-    assert!(matches!(tried, Err(Error::Rejected(Reason::TooManyAttempts))));
+    let who = Prover { tenant_id: us, staff_id: theirs.member.id, session_id: theirs.member.session_id };
+    for who in [who, Prover { staff_id: ours.member.id, ..who }] {
+        let proved = staff::prove(&mut client, who, |_| Ok(None)).await;
+        assert!(matches!(proved, Err(Error::Rejected(Reason::TooManyAttempts))));
+    }
     assert_eq!(digest(database.owner(), theirs.tenant_id).await, before);
     database.finish_under_way().await;
 }

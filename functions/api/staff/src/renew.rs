@@ -7,11 +7,11 @@ use domain::roles::Action;
 use edge::Problem;
 use edge::http::JsonBody;
 use serde::Deserialize;
-use store::staff::{renew as renew_session, try_session};
+use store::staff::{Proof, Prover, prove};
 use utoipa::ToSchema;
 
 use crate::State;
-use crate::tokens::{checked, one_time_password};
+use crate::tokens::{one_time_password, step_of, too_many};
 
 /// Who proves again who they are.
 #[derive(Deserialize, ToSchema)]
@@ -24,8 +24,9 @@ pub(crate) struct ProofRequest {
 
 /// Prove again who you are.
 ///
-/// For ten minutes the session then does what wants a fresh proof (`not-fresh`), as it does after signing in. Five wrong
-/// passwords in a row, and only signing in anew helps. Wrong ones count together with those given to sign in.
+/// For ten minutes the session then does what wants a fresh proof (`not-fresh`), as it does after signing in. The same
+/// password again in the same session changes nothing and is answered the same. Five wrong passwords in a row, and only
+/// signing in anew helps. Wrong ones count together with those given to sign in.
 #[utoipa::path(
     post, path = "/v1/staff/sessions/proofs", tag = "staff", operation_id = "renew_staff_session",
     request_body = ProofRequest,
@@ -49,8 +50,10 @@ pub(crate) async fn renew(
     let staff = auth.may(Action::RenewStaffSession)?;
     let password = one_time_password(&body.one_time_password)?;
     let mut client = state.database.client().await?;
-    let tried = try_session(&mut client, staff.tenant_id, staff.session_id).await?;
-    let (tried, step) = checked(&state.keys.sealing, &mut client, tried, password).await?;
-    renew_session(&mut client, &tried, step).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let who = Prover { tenant_id: staff.tenant_id, staff_id: staff.staff_id, session_id: staff.session_id };
+    let proof = prove(&mut client, who, |tried| step_of(&state.keys.sealing, tried, password)).await?;
+    match proof {
+        Proof::Given => Ok(StatusCode::NO_CONTENT),
+        Proof::Limited(wait) => Err(too_many(wait)),
+    }
 }

@@ -103,7 +103,8 @@ pub(crate) async fn checked(
     Err(Problem::new(Reason::CodeWrong))
 }
 
-fn step_of(keys: &SealingKeys, tried: &Password, password: &str) -> Result<Option<i64>, Problem> {
+/// The step whose password somebody gives, if it is one of theirs at this moment.
+pub(crate) fn step_of(keys: &SealingKeys, tried: &Password, password: &str) -> domain::Result<Option<i64>> {
     let Some(sealed) = &tried.totp else { return Ok(None) };
     let secret = keys.open(&totp_context(tried.tenant_id, tried.staff_id), sealed).map_err(Error::fault)?;
     Ok(TotpSecret::from_bytes(secret).step_of(password, tried.now))

@@ -172,7 +172,7 @@ pub struct Password {
     pub now: i64,
 }
 
-pub(super) fn password_from(row: &Row) -> Result<Password> {
+fn password_from(row: &Row) -> Result<Password> {
     Ok(Password {
         id: column(row, "id")?,
         tenant_id: column(row, "tenant_id")?,

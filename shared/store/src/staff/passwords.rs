@@ -29,18 +29,23 @@ pub enum Tried {
 
 /// Takes a password from its owner's pot and commits the try that was counted for it; neither when the pot is empty.
 pub(super) async fn count(tx: Transaction<'_>, password: Password) -> Result<Tried> {
+    if let Some(wait) = take(&tx, password.staff_id).await? {
+        return Ok(Tried::Limited(wait));
+    }
+    tx.commit().await.map_err(from_postgres)?;
+    Ok(Tried::Password(password))
+}
+
+/// Takes one from a pot; how long to wait when it is empty.
+pub(super) async fn take(tx: &Transaction<'_>, staff_id: Uuid) -> Result<Option<Duration>> {
     // Nothing personal: ids of staff are random.
     let sql = "select wait_seconds from take_from_pots(
         array[md5('wrong passwords of ' || $1::text)::uuid], array[$2], array[$3])";
     let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&password.staff_id, UUID), (&interval(), FLOAT8), (&(interval() * most()), FLOAT8)];
+        [(&staff_id, UUID), (&interval(), FLOAT8), (&(interval() * most()), FLOAT8)];
     let row = tx.query_typed_one(sql, &params).await.map_err(from_postgres)?;
     let seconds: Option<f64> = column(&row, "wait_seconds")?;
-    if let Some(seconds) = seconds {
-        return Ok(Tried::Limited(Duration::try_from_secs_f64(seconds).map_err(Error::fault)?));
-    }
-    tx.commit().await.map_err(from_postgres)?;
-    Ok(Tried::Password(password))
+    seconds.map(|seconds| Duration::try_from_secs_f64(seconds).map_err(Error::fault)).transpose()
 }
 
 /// A right one is not counted.
@@ -58,14 +63,18 @@ pub(super) async fn give_back(tx: &Transaction<'_>, staff_id: Uuid) -> Result<()
 /// # Errors
 /// Busy or fault from the database.
 pub async fn note_wrong(client: &mut Client, password: &Password) -> Result<()> {
+    let tx = client.transaction().await.map_err(from_postgres)?;
+    log_if_empty(&tx, password.tenant_id, password.staff_id).await?;
+    tx.commit().await.map_err(from_postgres)
+}
+
+pub(super) async fn log_if_empty(tx: &Transaction<'_>, tenant_id: Uuid, staff_id: Uuid) -> Result<()> {
     let sql = "select exists (select from login_limits where subject = md5('wrong passwords of ' || $1::text)::uuid
         and full_until > now() + make_interval(secs => $2)) as is_empty";
-    let params: [(&(dyn ToSql + Sync), _); 2] = [(&password.staff_id, UUID), (&(interval() * (most() - 1.0)), FLOAT8)];
-    let row = client.query_typed_one(sql, &params).await.map_err(from_postgres)?;
+    let params: [(&(dyn ToSql + Sync), _); 2] = [(&staff_id, UUID), (&(interval() * (most() - 1.0)), FLOAT8)];
+    let row = tx.query_typed_one(sql, &params).await.map_err(from_postgres)?;
     if column(&row, "is_empty")? {
-        let tx = client.transaction().await.map_err(from_postgres)?;
-        log_wrong_passwords(&tx, password.tenant_id, password.staff_id).await?;
-        tx.commit().await.map_err(from_postgres)?;
+        log_wrong_passwords(tx, tenant_id, staff_id).await?;
     }
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! Sessions of staff: a family of refresh tokens each, looked at with every request.
 
-use domain::limits::{
-    FRESH_FOR, PAGE_MAX, REFRESH_REPLAY, STAFF_SESSION_IDLE_MAX, STAFF_SESSION_LIVES_MAX, STAFF_TRIES_MAX,
-};
+use domain::limits::{PAGE_MAX, REFRESH_REPLAY, STAFF_SESSION_IDLE_MAX, STAFF_SESSION_LIVES_MAX};
 use domain::roles::Role;
 use domain::{Reason, Result};
 use time::OffsetDateTime;
@@ -10,13 +8,11 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
-use super::links::{Password, password_from};
-use super::passwords::{Tried, count, give_back};
-use super::sign_in::{role, take_step};
+use super::sign_in::role;
 use crate::acts::{NewAct, record};
 use crate::errors::from_postgres;
 use crate::rows::column;
-use crate::types::{FLOAT8, INT2, INT4, INT8, TEXT, UUID};
+use crate::types::{FLOAT8, INT4, INT8, TEXT, UUID};
 
 /// What a session allows at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,37 +166,4 @@ fn session_from(row: &Row) -> Result<Session> {
         rotated_at: column(row, "rotated_at")?,
         expires_at: column(row, "expires_at")?,
     })
-}
-
-/// Uses one of a session's tries up, for somebody who proves again who they are, unless their passwords were wrong too
-/// often.
-///
-/// # Errors
-/// Too-many-attempts when it has none left; busy or fault from the database.
-pub async fn try_session(client: &mut Client, tenant_id: Uuid, session_id: Uuid) -> Result<Tried> {
-    let tx = client.transaction().await.map_err(from_postgres)?;
-    let sql = "update staff_sessions ss set tries = ss.tries + 1 from staff s
-        where ss.id = $1 and ss.tenant_id = $3 and ss.tries < $2 and ss.ended_at is null
-            and s.tenant_id = ss.tenant_id and s.id = ss.staff_id
-        returning ss.id, ss.tenant_id, ss.staff_id, s.totp, extract(epoch from clock_timestamp())::int8 as now";
-    let params: [(&(dyn ToSql + Sync), _); 3] = [(&session_id, UUID), (&STAFF_TRIES_MAX, INT2), (&tenant_id, UUID)];
-    let row = tx.query_typed_opt(sql, &params).await.map_err(from_postgres)?;
-    let password = password_from(&row.ok_or(Reason::TooManyAttempts)?)?;
-    count(tx, password).await
-}
-
-/// A right password: its step is used up, and the session is fresh again.
-///
-/// # Errors
-/// Code-wrong when the step was used before; busy or fault from the database.
-pub async fn renew(client: &mut Client, tried: &Password, step: i64) -> Result<()> {
-    let tx = client.transaction().await.map_err(from_postgres)?;
-    take_step(&tx, tried.tenant_id, tried.staff_id, tried.totp.as_deref(), step).await?.ok_or(Reason::CodeWrong)?;
-    let sql = "update staff_sessions set tries = 0, fresh_until = now() + make_interval(secs => $2)
-        where id = $1 and tenant_id = $3 and ended_at is null";
-    let params: [(&(dyn ToSql + Sync), _); 3] =
-        [(&tried.id, UUID), (&FRESH_FOR.as_secs_f64(), FLOAT8), (&tried.tenant_id, UUID)];
-    tx.execute_typed(sql, &params).await.map_err(from_postgres)?;
-    give_back(&tx, tried.staff_id).await?;
-    tx.commit().await.map_err(from_postgres)
 }

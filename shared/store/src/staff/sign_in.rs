@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::links::{Password, end_links};
 use super::passwords::give_back;
+use super::proofs::{Prover, remember};
 use super::sessions::end_all;
 use crate::errors::from_postgres;
 use crate::rows::{column, one_word};
@@ -59,6 +60,8 @@ pub async fn sign_in(client: &mut Client, sign_in: &SignIn<'_>) -> Result<Signed
     };
     let role = one_word(&row.ok_or(Reason::CodeWrong)?, "role", Role::from_word)?;
     insert_session(&tx, sign_in).await?;
+    let who = Prover { tenant_id: *tenant_id, staff_id: *staff_id, session_id: sign_in.session_id };
+    remember(&tx, who, sign_in.step).await?;
     give_back(&tx, *staff_id).await?;
     fail::fail_point!("staff.before_commit");
     tx.commit().await.map_err(from_postgres)?;
