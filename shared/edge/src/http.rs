@@ -7,6 +7,7 @@ mod address;
 mod body;
 mod buyer;
 mod conditional;
+mod explain;
 mod idempotency;
 mod if_match;
 mod money;

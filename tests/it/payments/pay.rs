@@ -169,7 +169,11 @@ async fn what_cannot_be_paid_is_refused_and_changes_nothing() {
     let order = till.reserve(&buyer, &quick(1)).await;
     let pay = async |body: &str| buyer.pay(&till.payments, order, "key", body.to_owned()).await.refusal();
     assert_eq!(pay(r#"{"method":"manual"}"#).await, is(422, "invalid"));
-    assert_eq!(pay(r#"{"method":"cash"}"#).await, is(422, "invalid"));
+    for body in [r#"{"method":"PIX"}"#, r#"{"method":"manual"}"#] {
+        let said = buyer.pay(&till.payments, order, "key", body.to_owned()).await.json()["errors"][0].clone();
+        assert_eq!((&said["pointer"], &said["detail"]), (&"/method".into(), &"must be card, checkout or pix".into()));
+    }
+    assert_eq!(pay(r#"{"method":7}"#).await, is(422, "invalid"));
     assert_eq!(pay(r#"{"method":"checkout"}"#).await, is(422, "invalid"), "nobody knows where to go afterwards");
     assert_eq!(pay(r#"{"method":"card","amount":1}"#).await, is(422, "invalid"));
     assert_eq!(pay(r#"{"method":"checkout","return_url":"http://evil.example/"}"#).await, is(422, "invalid"));

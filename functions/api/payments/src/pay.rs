@@ -12,7 +12,8 @@ use domain::payments::{AttemptState, Gateway, Instructions, Method, Step, next_s
 use edge::Problem;
 use edge::auth::Buyer;
 use edge::http::{BuyerAuth, IDEMPOTENCY_REPLAYED, IdempotencyKey, JsonBody, PathParams};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use store::payments::{Attempt, NewAttempt, Started, find_payable, start};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -32,11 +33,19 @@ const AGAIN_AFTER: u32 = 5;
 pub(crate) struct PaymentRequest {
     /// `card` (a form in the storefront), `checkout` (a page of the gateway) or `pix`.
     #[schema(value_type = String, pattern = "^(card|checkout|pix)$", example = "checkout")]
+    #[serde(deserialize_with = "of_buyers")]
     method: Method,
     /// Where the gateway's page sends the buyer afterwards: an https address, or http on localhost. Required for
     /// `checkout`.
     #[schema(max_length = 500, example = "https://store.example/orders/1")]
     return_url: Option<String>,
+}
+
+/// What staff book is no method of buyers.
+fn of_buyers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+    let method = Method::from_word(&String::deserialize(deserializer)?);
+    let method = method.filter(|method| *method != Method::Manual);
+    method.ok_or_else(|| D::Error::custom("must be card, checkout or pix"))
 }
 
 /// A payment under way.
@@ -105,9 +114,6 @@ pub(crate) async fn pay(
     key: IdempotencyKey,
     JsonBody(body): JsonBody<PaymentRequest>,
 ) -> Result<Response, Problem> {
-    if body.method == Method::Manual {
-        return Err(Problem::new(Reason::Invalid).with_error("/method", "must be card, checkout or pix"));
-    }
     if body.return_url.as_deref().is_some_and(|url| !is_return_url(url)) {
         return Err(Problem::new(Reason::Invalid).with_error("/return_url", "must be an https address"));
     }

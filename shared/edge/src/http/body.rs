@@ -11,10 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_path_to_error::{Path as JsonPath, Segment};
 
+use super::explain::{self, DETAIL_CHARS_MAX};
 use crate::problem::Problem;
-
-/// Longest explanation, in characters.
-const DETAIL_CHARS_MAX: usize = 200;
 
 /// A JSON body of at most `BODY_BYTES_MAX` bytes. `T` decides about unknown fields: put
 /// `#[serde(deny_unknown_fields)]` on it.
@@ -80,38 +78,13 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 /// 400 for what is not JSON, 422 with the field for what is, but not what we want.
 fn refusal(path: &JsonPath, error: &serde_json::Error) -> Problem {
     match error.classify() {
-        Category::Data => Problem::new(Reason::Invalid).with_error(pointer(path), shortened(error)),
+        Category::Data => Problem::new(Reason::Invalid).with_error(pointer(path), explain::field(&error.to_string())),
         Category::Io | Category::Syntax | Category::Eof => unreadable(error),
     }
 }
 
 fn unreadable(error: &serde_json::Error) -> Problem {
-    Problem::unreadable(format!("The body is not JSON: {}", shortened(error)))
-}
-
-fn shortened(error: &serde_json::Error) -> String {
-    unquoted(&error.to_string())
-}
-
-/// A parser's message without what it quotes of the request, which may be a phone or a name. What is quoted behind
-/// `expected`, or said to be missing, is ours.
-fn unquoted(message: &str) -> String {
-    let (theirs, ours) = match message.rfind(", expected") {
-        _ if message.starts_with("missing field") => ("", message),
-        Some(at) => message.split_at(at),
-        None => (message, ""),
-    };
-    let mut kept = String::with_capacity(message.len());
-    let mut rest = theirs;
-    while let Some(begin) = rest.find(['"', '`']) {
-        kept.push_str(rest[..begin].trim_end());
-        // Up to the last mark of that kind: what is quoted may hold some itself.
-        let mark = if rest[begin..].starts_with('"') { '"' } else { '`' };
-        rest = rest.rfind(mark).filter(|end| *end > begin).map_or("", |end| &rest[end + 1..]);
-    }
-    kept.push_str(rest);
-    kept.push_str(ours);
-    kept.chars().take(DETAIL_CHARS_MAX).collect()
+    Problem::unreadable(explain::unreadable(error))
 }
 
 /// RFC 6901.
@@ -157,26 +130,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
         let found = Query::<T>::from_request_parts(parts, state).await;
         found
             .map(|Query(value)| Self(value))
-            .map_err(|error| Problem::new(Reason::Invalid).with_detail(unquoted(&error.body_text())))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_sent_is_not_quoted_back() {
-        for (message, kept) in [
-            (r#"invalid type: string "+34600000000", expected i32"#, "invalid type: string, expected i32"),
-            (r#"invalid value: string "a \"b, expected c\"", expected u8"#, "invalid value: string, expected u8"),
-            ("invalid type: integer `34600000000`, expected a string", "invalid type: integer, expected a string"),
-            ("unknown field `a`, expected `phone` or `name`", "unknown field, expected `phone` or `name`"),
-            ("missing field `phone` at line 1 column 2", "missing field `phone` at line 1 column 2"),
-            ("unknown field `a", "unknown field"),
-            ("must be reject, drop or replace", "must be reject, drop or replace"),
-        ] {
-            assert_eq!(unquoted(message), kept);
-        }
+            .map_err(|error| Problem::new(Reason::Invalid).with_detail(explain::query(&error.body_text())))
     }
 }

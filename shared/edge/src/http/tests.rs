@@ -192,6 +192,15 @@ async fn what_is_not_json_is_400() {
         let expected = if body.len() > 100 { 422 } else { 400 };
         assert_eq!(got, is(expected, "invalid"), "{:?}", String::from_utf8_lossy(&body[..body.len().min(40)]));
     }
+    for (body, said) in [
+        ("{", "The body ends too early: see line 1, column "),
+        ("{\n'quantity':2}", "The body is not JSON that can be read: see line 2, column "),
+        (r#"{"quantity":2} x"#, "The body is not JSON that can be read: see line 1, column "),
+    ] {
+        let (_, _, bytes) = send(echo(), body).await;
+        let problem: Value = serde_json::from_slice(&bytes).unwrap();
+        assert!(problem["detail"].as_str().unwrap().starts_with(said), "{problem}");
+    }
 }
 
 #[tokio::test]
@@ -211,7 +220,11 @@ async fn json_of_another_shape_is_422_with_the_field() {
         let problem: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!((status.as_u16(), &problem["code"]), (422, &Value::from("invalid")), "{body}");
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{body}: {problem}");
-        assert!(problem["errors"][0]["detail"].as_str().unwrap().len() < 300);
+        let detail = problem["errors"][0]["detail"].as_str().unwrap();
+        assert!(detail.len() < 300);
+        for word in ["struct", "i32", "u8", "expected", "column", "invalid", "Asked"] {
+            assert!(!detail.contains(word), "{body}: {detail}");
+        }
     }
 }
 
@@ -223,6 +236,17 @@ async fn paths_and_queries_that_do_not_parse() {
     assert_eq!(send(ask("GET", "/page?limit=5"), "").await.2, b"5");
     for query in ["", "limit=x", "limit=1&limit=2", "limit=1&offset=2"] {
         assert_eq!(status_and_code(ask("GET", &format!("/page?{query}")), "").await, is(422, "invalid"), "{query}");
+    }
+    for (query, said) in [
+        ("", "The query must have `limit`."),
+        ("limit=x", "The query's `limit` must be a whole number within bounds."),
+        ("limit=1&limit=2", "The query has `limit` twice."),
+        ("limit=1&offset=2", "A parameter of the query is not known here, only `limit`."),
+        ("limit=1&%2B34600000000=2", "A parameter of the query is not known here, only `limit`."),
+    ] {
+        let (_, _, bytes) = send(ask("GET", &format!("/page?{query}")), "").await;
+        let problem: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(problem["detail"], said, "{query}");
     }
 }
 
