@@ -20,6 +20,10 @@ use store::acts::{Keyed, NewAct, Subject};
 use store::staff::Look;
 use uuid::Uuid;
 
+/// What helps whoever must prove again who they are.
+const PROVE_AGAIN: &str = "This wants a one-time password of the last ten minutes: send one to \
+    POST /v1/staff/sessions/proofs, then repeat this.";
+
 /// What the look needs. A router's state holds it.
 #[derive(Clone)]
 pub struct Access {
@@ -74,7 +78,7 @@ impl StaffAuth {
             return Err(Problem::new(Reason::Forbidden));
         }
         if action.wants_fresh() && !self.look.is_fresh {
-            return Err(Problem::new(Reason::NotFresh));
+            return Err(Problem::new(Reason::NotFresh).with_detail(PROVE_AGAIN));
         }
         let StaffClaim { staff_id, tenant_id, session_id } = self.claim;
         Ok(Staff { staff_id, tenant_id, session_id, action })

@@ -120,6 +120,7 @@ async fn only_who_looks_after_money_takes_files_away() {
     archive.office.database.owner().execute(sql, &[]).await.unwrap();
     let answer = archive.member.send(&archive.api, "POST", &archive.path(), &body).await;
     assert_eq!(answer.refusal(), is(403, "not-fresh"));
+    assert!(answer.json()["detail"].as_str().unwrap().contains("POST /v1/staff/sessions/proofs"), "what helps");
     let unknown = archive.member.get(&archive.api, &format!("/v1/admin/exports/{}", Uuid::now_v7())).await;
     assert_eq!(unknown.refusal(), is(404, "not-found"));
     archive.office.database.finish().await;

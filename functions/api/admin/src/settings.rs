@@ -1,5 +1,7 @@
 //! `GET /v1/admin/store` and `PATCH /v1/admin/store`
 
+use std::collections::BTreeSet;
+
 use access::StaffAuth;
 use axum::Json;
 use axum::extract::State as Shared;
@@ -60,7 +62,8 @@ pub(crate) struct StoreChange {
     #[schema(min_length = 1, max_length = 60)]
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// What its buyers are told of: some of `reserved`, `paid`, `rejected`, `expired`, `refunded`, or nothing.
+    /// What its buyers are told of: some of `reserved`, `paid`, `rejected`, `expired`, `refunded`, each once, or
+    /// nothing.
     #[schema(max_items = 5)]
     #[serde(skip_serializing_if = "Option::is_none")]
     notices: Option<Vec<String>>,
@@ -74,8 +77,8 @@ impl StoreChange {
             );
             return Err(Problem::new(Reason::Invalid).with_error("/name", detail));
         }
-        if self.notices.as_ref().is_some_and(|words| words.iter().any(|word| Kind::from_word(word).is_none())) {
-            let detail = "must be some of reserved, paid, rejected, expired, refunded";
+        if self.notices.as_deref().is_some_and(|words| !are_kinds(words)) {
+            let detail = "must be some of reserved, paid, rejected, expired, refunded, each once";
             return Err(Problem::new(Reason::Invalid).with_error("/notices", detail));
         }
         let wanted = |words: &Vec<String>| {
@@ -83,6 +86,12 @@ impl StoreChange {
         };
         Ok(SettingsChange { name: self.name.clone(), notices: self.notices.as_ref().map(wanted) })
     }
+}
+
+/// Whether these are kinds of notices, each named once, so that there are no more than there are kinds.
+fn are_kinds(words: &[String]) -> bool {
+    let distinct: BTreeSet<&str> = words.iter().map(String::as_str).collect();
+    distinct.len() == words.len() && distinct.into_iter().all(|word| Kind::from_word(word).is_some())
 }
 
 /// Read how the store works.
