@@ -134,12 +134,13 @@ def describe() -> None:
         f"curl -s {store}/sessions {as_json}"
         ' -d "{\\"asking_session\\": \\"$ASKING\\", \\"code\\": \\"$CODE\\"}"'
     )
-    print("\nTo sign in as staff, with an app for one-time passwords at hand.\n")
+    print("\nTo sign in as staff, with an app for one-time passwords at hand, or with oathtool.\n")
     print(
         f"python3 -m local run tirada staff invite --store {seeded['store']}"
         " --email you@example.org --role owner"
     )
     print(f'curl -s {api_url()}/v1/staff/enrolments {as_json} -d "{{\\"link\\": \\"$LINK\\"}}"')
+    print('PASSWORD=$(oathtool --totp --base32 "$SECRET")   # of the answer\'s secret')
     print(
         f"curl -s {api_url()}/v1/staff/sessions {as_json}"
         ' -d "{\\"link\\": \\"$LINK\\", \\"one_time_password\\": \\"$PASSWORD\\"}"'
