@@ -140,7 +140,8 @@ def describe() -> None:
         " --email you@example.org --role owner"
     )
     print(f'curl -s {api_url()}/v1/staff/enrolments {as_json} -d "{{\\"link\\": \\"$LINK\\"}}"')
-    print('PASSWORD=$(oathtool --totp --base32 "$SECRET")   # of the answer\'s secret')
+    print("SECRET=the secret in the answer")
+    print('PASSWORD=$(oathtool --totp --base32 "$SECRET")')
     print(
         f"curl -s {api_url()}/v1/staff/sessions {as_json}"
         ' -d "{\\"link\\": \\"$LINK\\", \\"one_time_password\\": \\"$PASSWORD\\"}"'
