@@ -53,7 +53,7 @@ pub(super) fn query(message: &str) -> String {
 pub(super) fn unreadable(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Eof => "The body ends too early",
-        Category::Io | Category::Syntax | Category::Data => "The body is not JSON that can be read",
+        Category::Io | Category::Syntax | Category::Data => "The body cannot be read as the JSON of this request",
     };
     format!("{what}: see line {}, column {}.", error.line(), error.column())
 }

@@ -194,8 +194,8 @@ async fn what_is_not_json_is_400() {
     }
     for (body, said) in [
         ("{", "The body ends too early: see line 1, column "),
-        ("{\n'quantity':2}", "The body is not JSON that can be read: see line 2, column "),
-        (r#"{"quantity":2} x"#, "The body is not JSON that can be read: see line 1, column "),
+        ("{\n'quantity':2}", "The body cannot be read as the JSON of this request: see line 2, column "),
+        (r#"{"quantity":2} x"#, "The body cannot be read as the JSON of this request: see line 1, column "),
     ] {
         let (_, _, bytes) = send(echo(), body).await;
         let problem: Value = serde_json::from_slice(&bytes).unwrap();
