@@ -171,7 +171,7 @@ async fn the_password_of_signing_in_is_a_repetition_in_that_session_only() {
     let session = office.sign_in(&link, &password).await.json();
     let id = |name: &str| -> Uuid { session[name].as_str().unwrap().parse().unwrap() };
     let (id, session_id, tenant_id) = (id("staff"), id("session"), office.tenant_id);
-    let member = Member { id, tenant_id, session_id, bearer: bearer(tenant_id, id, session_id), secret };
+    let member = Member { id, tenant_id, session_id, bearer: tests::staff::bearer(tenant_id, id, session_id), secret };
     let elsewhere = another_session(&office, &member).await;
     let body = json!({ "one_time_password": password });
     for _ in 0..6 {
@@ -189,7 +189,7 @@ async fn another_session(office: &Office, member: &Member) -> Member {
     let owner = office.database.owner();
     owner.execute(sql, &[&session_id, &member.tenant_id, &member.id, &Uuid::now_v7()]).await.unwrap();
     let secret = TotpSecret::from_bytes(member.secret.bytes().to_vec());
-    let bearer = bearer(member.tenant_id, member.id, session_id);
+    let bearer = tests::staff::bearer(member.tenant_id, member.id, session_id);
     Member { id: member.id, tenant_id: member.tenant_id, session_id, bearer, secret }
 }
 

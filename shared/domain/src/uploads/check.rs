@@ -165,9 +165,12 @@ mod tests {
     }
 
     fn each_of(width: u16, height: u16) -> [(Image, Vec<u8>); 4] {
-        let made: [(Image, fn(u16, u16) -> Vec<u8>); 4] =
-            [(Image::Png, png), (Image::Jpeg, jpeg), (Image::Webp, webp), (Image::Avif, avif)];
-        made.map(|(image, make)| (image, make(width, height)))
+        [
+            (Image::Png, png(width, height)),
+            (Image::Jpeg, jpeg(width, height)),
+            (Image::Webp, webp(width, height)),
+            (Image::Avif, avif(width, height)),
+        ]
     }
 
     fn each() -> [(Image, Vec<u8>); 4] {
