@@ -37,7 +37,7 @@ const SHORT: Form =
 const LONG: Form =
     Form { orders: 2_000, orders_per_s: 50.0, buyers_at_once: 160, numbers: 12_000, drain: Duration::from_secs(900) };
 /// Long storms at once, where there are many: they wait for most of their time. One rages, the others come to rest.
-const LONG_AT_ONCE: usize = 4;
+const LONG_AT_ONCE: usize = 3;
 static RAGING: Semaphore = Semaphore::const_new(1);
 
 /// Where functions may be killed, and how often relative to each other.

@@ -81,7 +81,7 @@ async fn what_breaks_a_rule_is_named() {
         ("/opens_at", json!("0000-01-01T00:00:00+00:01"), "/opens_at"),
         ("/closes_at", json!("9999-12-31T23:59:59-00:01"), "/closes_at"),
         ("/price/currency", json!("ZZZ"), "/price/currency"),
-        ("/price/currency", json!("XXX"), "/price/currency"),
+        ("/price/currency", json!("XAU"), "/price/currency"),
     ] {
         let mut body = described();
         *body.pointer_mut(pointer).unwrap() = value;

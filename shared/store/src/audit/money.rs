@@ -121,7 +121,9 @@ async fn suspect(client: &Client, after: Uuid, last: Option<Uuid>, wrong: &Wrong
         return Ok(());
     }
     let sql = "with added as (
-            insert into audit_suspects (order_id, product_key) select * from unnest($1, $2) on conflict do nothing
+            insert into audit_suspects (order_id, product_key)
+            select wrong.order_id, wrong.product_key from unnest($1, $2) as wrong (order_id, product_key)
+            on conflict do nothing
         ), excused as (
             update audit_suspects set seen_at = now() where order_id = any($3)
         )
