@@ -77,8 +77,8 @@ impl StaffAuth {
         if !self.look.role.may(action) {
             return Err(Problem::new(Reason::Forbidden));
         }
-        if action.wants_fresh() && !self.look.is_fresh {
-            return Err(Problem::new(Reason::NotFresh).with_detail(PROVE_AGAIN));
+        if action.wants_fresh() {
+            self.proved()?;
         }
         let StaffClaim { staff_id, tenant_id, session_id } = self.claim;
         Ok(Staff { staff_id, tenant_id, session_id, action })
@@ -89,7 +89,7 @@ impl StaffAuth {
     /// # Errors
     /// Not-fresh when they must prove it again.
     pub fn proved(self) -> Result<(), Problem> {
-        if self.look.is_fresh { Ok(()) } else { Err(Problem::new(Reason::NotFresh)) }
+        if self.look.is_fresh { Ok(()) } else { Err(Problem::new(Reason::NotFresh).with_detail(PROVE_AGAIN)) }
     }
 }
 
