@@ -9,7 +9,7 @@ use domain::{Error, Reason};
 use serde_json::json;
 use store::Client;
 use store::acts::Subject;
-use store::numbers::{block_by, list_unfit, unblock_by};
+use store::numbers::{block, list_unfit, unblock};
 
 use crate::acts::act as made;
 use crate::cli::{Numbers, NumbersAct, NumbersArgs};
@@ -40,10 +40,10 @@ pub(crate) async fn change(client: &mut Client, act: NumbersAct) -> Result<Outpu
     let detail = json!({ "runs": runs.join(",") });
     let act = |action| made(product.described.tenant_id, action, (Subject::Product, id), Some(&detail), Some(&reason));
     let (changed, only, done) = if take {
-        let changed = block_by(client, &product, &numbers, &act(Action::BlockNumbers)).await;
+        let changed = block(client, &product, &numbers, &act(Action::BlockNumbers)).await;
         (changed, "free numbers can be blocked", "blocked")
     } else {
-        let changed = unblock_by(client, &product, &numbers, &act(Action::UnblockNumbers)).await;
+        let changed = unblock(client, &product, &numbers, &act(Action::UnblockNumbers)).await;
         (changed, "blocked numbers can be unblocked", "unblocked")
     };
     let range = product.described.range;

@@ -12,8 +12,8 @@ use store::acts::{NewAct, Subject};
 use store::catalog::{Product, find_availability};
 use store::orders::Order;
 use store::payments::{
-    Refund, RefundRequest, find_attempt, find_refund, list_failed, list_refundable, request_refund_by, retry_refund,
-    withdraw_by,
+    Refund, RefundRequest, find_attempt, find_refund, list_failed, list_refundable, request_refund, retry_refund,
+    withdraw,
 };
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ async fn one(client: &mut Client, args: RefundArgs, confirm: Confirm) -> Result<
         note: &reason,
         refund_id: Uuid::now_v7(),
     };
-    let made = request_refund_by(client, &request, &refunding(&request)).await;
+    let made = request_refund(client, &request, &refunding(&request)).await;
     let made = made.map_err(|error| explain(error, &order))?;
     let by_hand = is_by_hand(client, &made).await?;
     let amount = minor(made.amount_minor, &order.currency);
@@ -82,7 +82,7 @@ async fn take_back(
 ) -> Result<Output, Failure> {
     let detail = json!({ "numbers": numbers });
     let act = act(order.tenant_id, Action::RefundOrder, (Subject::Order, order.id), Some(&detail), Some(reason));
-    let taken = withdraw_by(client, numbers, &act).await.map_err(|error| explain(error, order))?;
+    let taken = withdraw(client, numbers, &act).await.map_err(|error| explain(error, order))?;
     let text = format!("order {} cost nothing; back in stock: {} ({reason})", order.id, list(&taken, order.padding));
     Ok(Output::new(text, json!({"order": order.id, "amount_minor": 0, "numbers": taken, "reason": reason})))
 }
@@ -206,7 +206,7 @@ async fn add(
     let tenant_id = product.described.tenant_id;
     let refund_id = refund_id(order_id, reason);
     let request = RefundRequest { tenant_id, order_id, numbers: None, note: reason, refund_id };
-    let made = request_refund_by(client, &request, &refunding(&request)).await;
+    let made = request_refund(client, &request, &refunding(&request)).await;
     count(client, order_id, made, run).await
 }
 

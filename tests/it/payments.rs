@@ -11,8 +11,9 @@ mod strange;
 mod unanswered;
 mod webhook;
 
-use store::payments::{Refund, RefundRequest, request_refund};
+use store::payments::{Refund, RefundRequest};
 use tests::http::Buyer;
+use tests::operator;
 use tests::seed::exact;
 use tests::till::Till;
 use uuid::Uuid;
@@ -32,7 +33,7 @@ async fn paid(till: &Till, method: &str) -> (Buyer, Uuid, Uuid) {
 async fn refund(till: &Till, order_id: Uuid, numbers: Option<&[i32]>) -> domain::Result<Refund> {
     let tenant_id = till.product.described.tenant_id;
     let request = RefundRequest { tenant_id, order_id, numbers, note: "as agreed", refund_id: Uuid::now_v7() };
-    request_refund(&mut till.database.app_client().await, &request).await
+    operator::refund(&mut till.database.app_client().await, &request).await
 }
 
 /// The one failed refund that nobody has tried again.

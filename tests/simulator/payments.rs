@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use domain::messages::Queue;
 use store::catalog::Product;
-use store::payments::{RefundRequest, request_refund};
+use store::payments::RefundRequest;
 use tests::look;
+use tests::operator;
 use tests::simulator::{Setup, Shopper, World, wish};
 use tests::till::Policy;
 use uuid::Uuid;
@@ -51,7 +52,7 @@ pub(crate) fn kept(world: &World) -> i64 {
 pub(crate) async fn refund(world: &World, product: &Product, order_id: Uuid) {
     let tenant_id = product.described.tenant_id;
     let request = RefundRequest { tenant_id, order_id, numbers: None, note: "as agreed", refund_id: Uuid::now_v7() };
-    request_refund(&mut world.database.app_client().await, &request).await.unwrap();
+    operator::refund(&mut world.database.app_client().await, &request).await.unwrap();
 }
 
 /// Fault 22: `payments` is killed before it asks, between the gateway's answer and its record, and around its commit.

@@ -17,6 +17,7 @@ pub mod leaks;
 pub mod login;
 pub mod look;
 pub mod notices;
+pub mod operator;
 pub mod queue;
 pub mod randomness;
 pub mod rotation;

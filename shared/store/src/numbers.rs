@@ -11,7 +11,7 @@ mod sweep;
 mod waiting;
 mod writes;
 
-pub use block::{block, block_by, list_unfit, unblock, unblock_by};
+pub use block::{block, list_unfit, unblock};
 pub use holdings::{find_miscounted, recount};
 pub(crate) use locks::{lock_chunks, lock_holdings};
 pub(crate) use mend::describe;

@@ -36,8 +36,8 @@ pub use policy::{Policy, find_policy, save_policy, save_policy_as_operator};
 pub use record::{Answer, RefundAnswer, record, record_refund};
 pub use refunds::{
     MayAsk, Refund, RefundRequest, list_failed, list_refundable, note_refund_asked, renew_refund_key, request_refund,
-    request_refund_by, retry_refund,
+    retry_refund,
 };
 pub use start::{NewAttempt, Started, start, start_by};
 pub use view::{Payable, PaymentOf, RefundOf, find_payable, list_payments};
-pub use withdraw::{withdraw, withdraw_by};
+pub use withdraw::withdraw;

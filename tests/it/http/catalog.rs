@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use store::switches::{Switch, set_intake};
 use tests::http::{self, Answer, Api, ask, is};
 use tests::look::change;
+use tests::operator;
 use tests::seed::product;
 use tests::writes::Writes;
 use time::OffsetDateTime;
@@ -41,7 +42,7 @@ async fn the_clock_is_the_databases() {
 async fn a_product_with_its_counters() {
     let shop = Shop::with(|tenant| product(tenant, 20_000).first(77)).await;
     let mut client = shop.database.another_owner().await;
-    store::numbers::block(&mut client, &shop.product, &[77, 78, 20_076].into()).await.unwrap();
+    operator::block(&mut client, &shop.product, &[77, 78, 20_076].into()).await.unwrap();
     shop.order(&shop.buyer(), r#"{"numbers":[100,9000,15000]}"#).await;
     shop.chain.run().await;
     let path = format!("/v1/products/{}", shop.product_id());

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rand::RngExt;
 use serde_json::{Value, json};
 use tests::http::{self, ask, is};
+use tests::operator;
 use tests::randomness;
 use tests::seed::product;
 
@@ -19,7 +20,7 @@ async fn half_sold() -> (Shop, BTreeSet<i32>) {
     let mut rng = randomness::stream(randomness::seed(), 3);
     let blocked: BTreeSet<i32> = (0..2_000).map(|_| rng.random_range(FIRST..FIRST + COUNT)).collect();
     let mut client = shop.database.another_owner().await;
-    store::numbers::block(&mut client, &shop.product, &blocked).await.unwrap();
+    operator::block(&mut client, &shop.product, &blocked).await.unwrap();
     for _ in 0..5 {
         shop.order(&shop.buyer(), r#"{"quantity":100}"#).await;
     }

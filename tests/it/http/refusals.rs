@@ -4,6 +4,7 @@ use domain::catalog::Intake;
 use store::switches::{Switch, set_intake};
 use tests::http::{Answer, Buyer, is};
 use tests::look::change;
+use tests::operator;
 use tests::seed::product;
 use tests::writes::Writes;
 use time::{Duration, OffsetDateTime};
@@ -60,7 +61,7 @@ async fn each_switch_pauses_sales() {
 async fn sold_out_only_when_nothing_can_come_back() {
     let shop = Shop::with(|tenant| product(tenant, 3)).await;
     let mut client = shop.database.another_owner().await;
-    store::numbers::block(&mut client, &shop.product, &[3].into()).await.unwrap();
+    operator::block(&mut client, &shop.product, &[3].into()).await.unwrap();
     let paid = shop.order(&shop.buyer(), r#"{"numbers":[1]}"#).await;
     let held = shop.order(&shop.buyer(), r#"{"numbers":[2]}"#).await;
     shop.chain.run().await;

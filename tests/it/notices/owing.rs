@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use store::payments::{RefundRequest, request_refund, retry_refund};
+use store::payments::{RefundRequest, retry_refund};
 use tests::gateway::{Fault, Matcher};
 use tests::look::{change, count};
 use tests::notices::Told;
+use tests::operator;
 use tests::seed::{self, exact, quick};
 use tests::till::{Policy, Till};
 use tests::writes::Writes;
@@ -19,7 +20,7 @@ const HOLD: Duration = Duration::from_secs(901);
 async fn refund(till: &Till, order_id: Uuid, numbers: Option<&[i32]>) {
     let tenant_id = till.product.described.tenant_id;
     let request = RefundRequest { tenant_id, order_id, numbers, note: "as agreed", refund_id: Uuid::now_v7() };
-    request_refund(&mut till.database.app_client().await, &request).await.unwrap();
+    operator::refund(&mut till.database.app_client().await, &request).await.unwrap();
     till.rest().await;
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use domain::orders::State;
 use domain::{Error, Reason};
 use rand::RngExt;
-use store::numbers::{block, reserve, unblock};
+use store::numbers::reserve;
 use tests::look::taken;
+use tests::operator::{block, unblock};
 use tests::seed::{buyers, exact, product, store};
 use tests::{TestDatabase, look, randomness, seed};
 

@@ -6,7 +6,7 @@ use rand::seq::IndexedRandom;
 use tests::chain::Chain;
 use tests::look::{expected, outcomes, taken};
 use tests::seed::{buyers, exact, product, quick, store};
-use tests::{TestDatabase, look, randomness, seed};
+use tests::{TestDatabase, look, operator, randomness, seed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_orders_over_three_thousand_numbers() {
@@ -125,7 +125,7 @@ async fn quick_picks_for_more_than_is_left() {
     let product = product(tenant, 17_000).insert(&mut client).await;
     let free: Vec<i32> = vec![1, 2, 3, 9_000, 9_001, 16_999, 17_000];
     let rest = (1..=17_000).filter(|number| !free.contains(number)).collect();
-    store::numbers::block(&mut client, &product, &rest).await.unwrap();
+    operator::block(&mut client, &product, &rest).await.unwrap();
     let wishes: Vec<_> = buyers(30).into_iter().map(|buyer| (buyer, quick(2))).collect();
     let chain = Chain::new(&database, 4, 3, seed);
     for id in seed::orders(&database.app(4), &product, &wishes, 4).await {

@@ -9,7 +9,7 @@ use store::switches::set_reserving;
 use tests::chain::Chain;
 use tests::look::{change, count};
 use tests::seed::{buyers, exact, product, quick, store};
-use tests::{TestDatabase, auditor, look, randomness, seed};
+use tests::{TestDatabase, auditor, look, operator, randomness, seed};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -166,7 +166,7 @@ async fn the_continuous_audit_finds_what_a_quick_pick_cannot() {
 async fn all_but_six(database: &TestDatabase) -> (Client, Product) {
     let (mut client, product) = fresh(database).await;
     let others = (1..=100).filter(|number| ![5, 6].contains(number)).collect();
-    store::numbers::block(&mut client, &product, &others).await.unwrap();
+    operator::block(&mut client, &product, &others).await.unwrap();
     (client, product)
 }
 

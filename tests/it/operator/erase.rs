@@ -1,11 +1,12 @@
 //! Forgetting a buyer: nothing says who it was, in no column of no table, and the accounting is as it was.
 
 use serde_json::{Value, json};
-use store::payments::{RefundRequest, request_refund};
+use store::payments::RefundRequest;
 use tests::http::{Answer, Buyer};
 use tests::leaks::columns_with;
 use tests::look::{change, count};
 use tests::notices::log_in;
+use tests::operator;
 use tests::seed::{self, exact};
 use tests::till::{Policy, Till};
 use uuid::Uuid;
@@ -73,7 +74,7 @@ async fn refund(till: &Till, order_id: Uuid, numbers: Option<&[i32]>) {
     let tenant_id = till.product.described.tenant_id;
     let note = format!("{NAME} called");
     let request = RefundRequest { tenant_id, order_id, numbers, note: &note, refund_id: Uuid::now_v7() };
-    request_refund(&mut till.database.app_client().await, &request).await.unwrap();
+    operator::refund(&mut till.database.app_client().await, &request).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

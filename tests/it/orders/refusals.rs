@@ -12,7 +12,7 @@ use store::switches::{Switch, set_intake};
 use tests::chain::Chain;
 use tests::look::{change, count};
 use tests::seed::{buyers, exact, order, product, quick, store, try_order};
-use tests::{TestDatabase, randomness};
+use tests::{TestDatabase, operator, randomness};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -70,7 +70,7 @@ async fn reserved_stock_is_not_sold_out_and_blocked_stock_is() {
     let mut client = database.another_owner().await;
     let tenant = store(&client).await;
     let product = product(tenant, 3).insert(&mut client).await;
-    store::numbers::block(&mut client, &product, &BTreeSet::from([1, 2])).await.unwrap();
+    operator::block(&mut client, &product, &BTreeSet::from([1, 2])).await.unwrap();
     let chain = Chain::new(&database, 1, 10, seed);
     chain.put(&product, order(&client, &product, buyers(1)[0], &exact(&[3])).await);
     chain.run().await;
@@ -80,7 +80,7 @@ async fn reserved_stock_is_not_sold_out_and_blocked_stock_is() {
     chain.run().await;
     change(&database, "update orders set expires_at = now(), sweep_at = now() where state = 'reserved'", 1).await;
     chain.expire().await;
-    store::numbers::block(&mut client, &product, &BTreeSet::from([3])).await.unwrap();
+    operator::block(&mut client, &product, &BTreeSet::from([3])).await.unwrap();
     assert_eq!(refusal(&client, &product, buyers(1)[0], &quick(1)).await, Some(Reason::SoldOut));
     database.finish().await;
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use domain::Reason;
 use domain::payments::{RefundState, key};
-use store::payments::{RefundAnswer, RefundRequest, find_attempt, record_refund, request_refund, retry_refund};
+use store::payments::{RefundAnswer, RefundRequest, find_attempt, record_refund, retry_refund};
 use tests::gateway::{Call, Fault, Matcher, ViolationKind};
 use tests::look::{count, order as look_at, taken};
+use tests::operator;
 use tests::seed::exact;
 use tests::till::{Policy, Till};
 use uuid::Uuid;
@@ -54,10 +55,10 @@ async fn the_same_request_again_is_the_same_refund() {
     let request =
         RefundRequest { tenant_id, order_id: order, numbers: Some(&[1]), note: "", refund_id: Uuid::now_v7() };
     let mut client = till.database.app_client().await;
-    let first = request_refund(&mut client, &request).await.unwrap();
-    assert_eq!(request_refund(&mut client, &request).await.unwrap().id, first.id);
+    let first = operator::refund(&mut client, &request).await.unwrap();
+    assert_eq!(operator::refund(&mut client, &request).await.unwrap().id, first.id);
     let stranger = RefundRequest { tenant_id: Uuid::now_v7(), refund_id: Uuid::now_v7(), ..request };
-    assert_eq!(rejected(request_refund(&mut client, &stranger).await), Reason::NotFound);
+    assert_eq!(rejected(operator::refund(&mut client, &stranger).await), Reason::NotFound);
     till.rest().await;
     assert_eq!(till.kept(order), 1_000);
     till.finish().await;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use domain::roles::Role;
 use store::catalog::Product;
-use store::payments::{RefundRequest, request_refund};
+use store::payments::RefundRequest;
 use tests::chain::Chain;
 use tests::http::Buyer;
 use tests::notices::log_in;
 use tests::seed::{self, exact, product};
 use tests::staff::{Member, hire};
-use tests::{TestDatabase, randomness};
+use tests::{TestDatabase, operator, randomness};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -50,7 +50,7 @@ impl Furnished {
         let numbers = [NUMBER + 1];
         let request =
             RefundRequest { tenant_id, order_id: order, numbers: Some(&numbers), note: "a test", refund_id: refund };
-        request_refund(&mut database.app_client().await, &request).await.unwrap();
+        operator::refund(&mut database.app_client().await, &request).await.unwrap();
         let furnished = Self {
             tenant_id,
             product,

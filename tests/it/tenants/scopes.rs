@@ -10,7 +10,7 @@ use store::payments::{self, Answer, NewAttempt, RefundAnswer, RefundRequest};
 use store::staff::Prover;
 use store::switches::{Switch, set_intake, set_reserving};
 use store::{exports, notices, orders, products, staff, uploads};
-use tests::{TestDatabase, randomness, seed};
+use tests::{TestDatabase, operator, randomness, seed};
 use uuid::Uuid;
 
 use super::furnished::{Furnished, digest};
@@ -87,8 +87,8 @@ async fn nothing_of_another_tenant_is_changed() {
     assert_not_found(payments::retry_refund(&mut client, us, ours.order, theirs.refund).await);
     let request =
         RefundRequest { tenant_id: us, order_id: order, numbers: None, note: "no", refund_id: Uuid::now_v7() };
-    assert_not_found(payments::request_refund(&mut client, &request).await);
-    assert_not_found(payments::withdraw(&mut client, us, order, None).await);
+    assert_not_found(operator::refund(&mut client, &request).await);
+    assert_not_found(operator::withdraw(&mut client, us, order).await);
     let new = NewAttempt {
         id: Uuid::now_v7(),
         tenant_id: us,

@@ -8,7 +8,8 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use store::catalog::Product;
-use store::payments::{RefundRequest, request_refund, retry_refund};
+use store::payments::{RefundRequest, retry_refund};
+use tests::operator;
 use tests::randomness;
 use tests::simulator::{HttpRequest, World};
 use tokio::time::sleep;
@@ -52,7 +53,7 @@ async fn refund(world: &World, rng: &mut StdRng, product: &Product, order_id: Uu
     let some = rng.random_bool(0.5).then(|| &numbers[..1]);
     let tenant_id = product.described.tenant_id;
     let request = RefundRequest { tenant_id, order_id, numbers: some, note: "as agreed", refund_id: Uuid::now_v7() };
-    allow_refusal(request_refund(&mut world.database.app_client().await, &request).await);
+    allow_refusal(operator::refund(&mut world.database.app_client().await, &request).await);
 }
 
 async fn try_again(world: &World, rng: &mut StdRng, product: &Product) {

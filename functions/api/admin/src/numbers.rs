@@ -15,7 +15,7 @@ use serde_json::json;
 use store::Client;
 use store::acts::{NewAct, Subject};
 use store::catalog::Product;
-use store::numbers::{block_by, list_unfit, unblock_by};
+use store::numbers::{self, list_unfit};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -98,7 +98,7 @@ pub(crate) async fn block(
     let (numbers, act) = (body.numbers()?, body.act(staff, id, &key)?);
     let mut client = state.database.client().await?;
     let product = store::products::find(&client, staff.tenant_id, id).await?;
-    let done = block_by(&mut client, &product, &numbers, &act).await;
+    let done = numbers::block(&mut client, &product, &numbers, &act).await;
     answer(&client, &product, &numbers, true, done).await
 }
 
@@ -132,6 +132,6 @@ pub(crate) async fn unblock(
     let (numbers, act) = (body.numbers()?, body.act(staff, id, &key)?);
     let mut client = state.database.client().await?;
     let product = store::products::find(&client, staff.tenant_id, id).await?;
-    let done = unblock_by(&mut client, &product, &numbers, &act).await;
+    let done = numbers::unblock(&mut client, &product, &numbers, &act).await;
     answer(&client, &product, &numbers, false, done).await
 }

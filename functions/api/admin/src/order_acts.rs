@@ -17,7 +17,7 @@ use serde_json::json;
 use store::Client;
 use store::acts::Subject;
 use store::orders::{extend as extend_hold, give_up, history_of};
-use store::payments::{RefundRequest, list_payments, request_refund_by, withdraw_by};
+use store::payments::{RefundRequest, list_payments, request_refund, withdraw};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -173,12 +173,12 @@ pub(crate) async fn refund(
     let mut client = state.database.client().await?;
     let (order, _) = history_of(&client, staff.tenant_id, id).await?;
     let done = if order.total_minor == Some(0) {
-        withdraw_by(&mut client, numbers, &act).await.map(drop)
+        withdraw(&mut client, numbers, &act).await.map(drop)
     } else {
         let note = act.reason.as_deref().unwrap_or_default();
         let refund_id = staff.id_of(&key, id);
         let request = RefundRequest { tenant_id: staff.tenant_id, order_id: id, numbers, note, refund_id };
-        request_refund_by(&mut client, &request, &act).await.map(drop)
+        request_refund(&mut client, &request, &act).await.map(drop)
     };
     match (done, numbers) {
         (Ok(()), _) => Ok(accepted(id)),

@@ -20,36 +20,22 @@ use crate::rows::column;
 use crate::switches;
 use crate::types::{BOOL, INT4, INT4S};
 
-/// Blocks free numbers, all or none.
+/// Blocks free numbers as an act of staff or of the platform's operator, all or none, once per key.
 ///
 /// # Errors
-/// Out-of-range, reserving-halted, numbers-taken when one of them is not free, or busy or fault from the database.
-pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
-    twice(client, product, numbers, true, None).await
+/// Out-of-range, reserving-halted, numbers-taken when one of them is not free, those of a key, or busy or fault from
+/// the database.
+pub async fn block(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
+    twice(client, product, numbers, true, act).await
 }
 
-/// Unblocks blocked numbers, all or none.
+/// Unblocks blocked numbers as an act of staff or of the platform's operator, all or none, once per key.
 ///
 /// # Errors
-/// Out-of-range, reserving-halted, numbers-taken when one of them is not blocked, or busy or fault from the database.
-pub async fn unblock(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>) -> Result<()> {
-    twice(client, product, numbers, false, None).await
-}
-
-/// Blocks free numbers as an act of staff, all or none, once per key.
-///
-/// # Errors
-/// As [`block`], and those of a key.
-pub async fn block_by(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
-    twice(client, product, numbers, true, Some(act)).await
-}
-
-/// Unblocks blocked numbers as an act of staff, all or none, once per key.
-///
-/// # Errors
-/// As [`unblock`], and those of a key.
-pub async fn unblock_by(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
-    twice(client, product, numbers, false, Some(act)).await
+/// Out-of-range, reserving-halted, numbers-taken when one of them is not blocked, those of a key, or busy or fault
+/// from the database.
+pub async fn unblock(client: &mut Client, product: &Product, numbers: &BTreeSet<i32>, act: &NewAct) -> Result<()> {
+    twice(client, product, numbers, false, act).await
 }
 
 /// Which of these numbers cannot be blocked, or else unblocked, as it is now: those that are not free, or not blocked.
@@ -73,7 +59,7 @@ async fn twice(
     product: &Product,
     numbers: &BTreeSet<i32>,
     take: bool,
-    act: Option<&NewAct>,
+    act: &NewAct,
 ) -> Result<()> {
     if !numbers.iter().all(|number| product.described.range.contains(*number)) {
         return Err(Reason::OutOfRange.into());
@@ -92,16 +78,14 @@ async fn change(
     product: &Product,
     numbers: &BTreeSet<i32>,
     take: bool,
-    act: Option<&NewAct>,
+    act: &NewAct,
 ) -> std::result::Result<(), Failure> {
     let range = product.described.range;
     let indexes: BTreeSet<i32> = numbers.iter().map(|number| range.chunk_of(*number)).collect();
     let indexes: Vec<i32> = indexes.into_iter().collect();
     let rows: Vec<(i32, Option<Uuid>)> = numbers.iter().map(|number| (*number, None)).collect();
     let tx = client.transaction().await.map_err(from_postgres)?;
-    if let Some(act) = act
-        && !record(&tx, act).await?
-    {
+    if !record(&tx, act).await? {
         return Ok(());
     }
     if switches::reserving(&tx, product.key).await? == Reserving::Halted {

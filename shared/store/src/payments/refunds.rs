@@ -114,30 +114,17 @@ pub struct RefundRequest<'a> {
     pub refund_id: Uuid,
 }
 
-/// Records a refund of a paid order and owes its message. Asked again under the same id it changes nothing.
+/// Records a refund of a paid order and owes its message: an act of staff, once per key, or of the platform's operator,
+/// who has none. Asked again under the same id it changes nothing.
 ///
 /// # Errors
-/// Not-found, wrong-state, numbers-taken when a number is not the order's or goes back already, or busy or fault.
-pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>) -> Result<Refund> {
-    requested(client, request, None).await
-}
-
-/// The same as an act of staff, once per key, or of the platform's operator, who has none: the id is enough.
-///
-/// # Errors
-/// As [`request_refund`], and those of a key.
-pub async fn request_refund_by(client: &mut Client, request: &RefundRequest<'_>, act: &NewAct) -> Result<Refund> {
-    requested(client, request, Some(act)).await
-}
-
-async fn requested(client: &mut Client, request: &RefundRequest<'_>, act: Option<&NewAct>) -> Result<Refund> {
+/// Not-found, wrong-state, numbers-taken when a number is not the order's or goes back already, those of a key, or busy
+/// or fault.
+pub async fn request_refund(client: &mut Client, request: &RefundRequest<'_>, act: &NewAct) -> Result<Refund> {
     let tx = client.transaction().await.map_err(from_postgres)?;
     let mut money = Money::lock(&tx, request.tenant_id, request.order_id).await?.ok_or(Reason::NotFound)?;
     // A key that is known names a refund that is.
-    let is_new = match act {
-        Some(act) => record(&tx, act).await? && act.keyed.is_some(),
-        None => false,
-    };
+    let is_new = record(&tx, act).await? && act.keyed.is_some();
     if let Some(known) = money.refunds.iter().find(|refund| refund.id == request.refund_id) {
         // Ids are made from keys: one that was used before its key was forgotten may have been for other numbers.
         return if is_new { Err(Reason::KeyReused.into()) } else { Ok(known.clone()) };

@@ -4,7 +4,6 @@ use domain::catalog::Reserving;
 use domain::orders::State;
 use domain::{Reason, Result};
 use tokio_postgres::Client;
-use uuid::Uuid;
 
 use super::money::Money;
 use super::moves;
@@ -16,43 +15,22 @@ use crate::rows::column;
 use crate::types::UUID;
 use crate::{products, switches};
 
-/// Puts numbers of a paid order that cost nothing back to stock, all that are left or some; returns which. Without
-/// numbers it ends as refunded.
+/// Puts numbers of a paid order that cost nothing back to stock, all that are left or some, as an act of staff or of the
+/// platform's operator; returns which: none, when it was done under the act's key before. Without numbers the order
+/// ends as refunded.
 ///
 /// # Errors
 /// Not-found, wrong-state when the order is not paid or cost something, numbers-taken when a number is not its own,
-/// reserving-halted, or busy or fault.
-pub async fn withdraw(
-    client: &mut Client,
-    tenant_id: Uuid,
-    order_id: Uuid,
-    numbers: Option<&[i32]>,
-) -> Result<Vec<i32>> {
-    withdrawn(client, tenant_id, order_id, numbers, None).await
-}
-
-/// The same as an act of staff, or of the platform's operator; nothing, when it was done under the key before.
-///
-/// # Errors
-/// As [`withdraw`], and those of a key.
-pub async fn withdraw_by(client: &mut Client, numbers: Option<&[i32]>, act: &NewAct) -> Result<Vec<i32>> {
-    withdrawn(client, act.tenant_id, act.subject_id, numbers, Some(act)).await
-}
-
-async fn withdrawn(
-    client: &mut Client,
-    tenant_id: Uuid,
-    order_id: Uuid,
-    numbers: Option<&[i32]>,
-    act: Option<&NewAct>,
-) -> Result<Vec<i32>> {
+/// reserving-halted, those of a key, or busy or fault.
+pub async fn withdraw(client: &mut Client, numbers: Option<&[i32]>, act: &NewAct) -> Result<Vec<i32>> {
+    let (tenant_id, order_id) = (act.tenant_id, act.subject_id);
     let sql = "select product_id from orders where id = $1 and tenant_id = $2";
     let row = client.query_typed_opt(sql, &[(&order_id, UUID), (&tenant_id, UUID)]).await.map_err(from_postgres)?;
     let product = products::find(client, tenant_id, column(&row.ok_or(Reason::NotFound)?, "product_id")?).await?;
-    match once(client, &product, order_id, numbers, act).await {
+    match once(client, &product, numbers, act).await {
         Err(failure @ (Failure::Disagreement(_) | Failure::Miscounted(_))) => {
             repair(client, &product, &failure).await?;
-            once(client, &product, order_id, numbers, act).await.map_err(Failure::into_error)
+            once(client, &product, numbers, act).await.map_err(Failure::into_error)
         }
         other => other.map_err(Failure::into_error),
     }
@@ -61,15 +39,12 @@ async fn withdrawn(
 async fn once(
     client: &mut Client,
     product: &Product,
-    order_id: Uuid,
     numbers: Option<&[i32]>,
-    act: Option<&NewAct>,
+    act: &NewAct,
 ) -> std::result::Result<Vec<i32>, Failure> {
     let tx = client.transaction().await?;
-    let mut money = Money::lock(&tx, product.described.tenant_id, order_id).await?.ok_or(Reason::NotFound)?;
-    if let Some(act) = act
-        && !record(&tx, act).await?
-    {
+    let mut money = Money::lock(&tx, act.tenant_id, act.subject_id).await?.ok_or(Reason::NotFound)?;
+    if !record(&tx, act).await? {
         return Ok(Vec::new());
     }
     if money.order.state != State::Paid || money.order.total_minor != 0 {

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use store::payments::{RefundRequest, request_refund};
+use store::payments::RefundRequest;
 use tests::auditor;
 use tests::gateway::Ledger;
+use tests::operator;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -55,7 +56,7 @@ impl Sale {
                 note: "sold by mistake",
                 refund_id: Uuid::now_v7(),
             };
-            request_refund(&mut self.client, &request).await?;
+            operator::refund(&mut self.client, &request).await?;
         }
         Ok(rows.len())
     }
