@@ -28,6 +28,17 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// What several crowds saw, one after the other.
+    pub(crate) fn together(seen: Vec<Self>) -> Self {
+        let time = seen.iter().map(|one| one.time).sum();
+        let (mut orders, mut latencies) = (Vec::new(), Vec::new());
+        for one in seen {
+            orders.extend(one.orders);
+            latencies.extend(one.latencies);
+        }
+        Self { orders, latencies, time }
+    }
+
     pub(crate) fn per_second(&self) -> f64 {
         self.orders.len() as f64 / self.time.as_secs_f64()
     }

@@ -15,7 +15,7 @@ use crate::load::{poll, reserve_at_half_pace, watch_locks};
 use crate::logins;
 use crate::rate::{Rate, for_some_time, settle};
 use crate::run::Run;
-use crate::settings::{BATCH, CONNECTIONS, NUMBERS, PACE, PATIENCE};
+use crate::settings::{BATCH, CONNECTIONS, LOGIN_TURNS, NUMBERS, PACE, PATIENCE};
 use crate::shop::{Mix, Shop};
 use crate::workers::Worker;
 
@@ -47,7 +47,7 @@ impl Intake {
         run.step("intake beside polling");
         let (beside_polls, polls) = beside_polls(run, &shop, &alone, pace).await;
         run.step("intake beside logins that fail");
-        let (beside_logins, refusals) = beside_logins(run, &shop, pace).await;
+        let (between_logins, beside_logins, refusals) = logins_in_turn(run, &shop, pace).await;
         shop.database.finish_under_way().await;
         run.step("intake with and without foreign keys");
         let with = with_foreign_keys(run, true).await;
@@ -58,7 +58,7 @@ impl Intake {
         run.add("intake_under_reserve", beside_worker.p50_ms() / paced.p50_ms());
         run.add("intake_waits_for_locks", waits);
         run.add("intake_under_polling", beside_polls.p50_ms() / paced.p50_ms());
-        run.add("intake_login_failing", beside_logins.p50_ms() / paced.p50_ms());
+        run.add("intake_login_failing", beside_logins.p50_ms() / between_logins.p50_ms());
         run.add("intake_fk_cost", with.per_second() / without.per_second());
         run.add("intake_orders_per_s", alone.per_second());
         run.add("commits_per_s", ceiling.per_second());
@@ -68,6 +68,7 @@ impl Intake {
         run.add("intake_under_polling_p50_ms", beside_polls.p50_ms());
         run.add("polls_per_s", polls);
         run.add("intake_login_failing_p50_ms", beside_logins.p50_ms());
+        run.add("intake_between_logins_p50_ms", between_logins.p50_ms());
         run.add("codes_refused_per_s", refusals);
     }
 
@@ -167,15 +168,28 @@ async fn beside_polls(run: &mut Run, shop: &Shop, before: &Seen, pace: f64) -> (
     (seen, polling.await.unwrap())
 }
 
-/// Intake while people ask for codes that no provider takes, and how many of them a second were refused.
-async fn beside_logins(run: &mut Run, shop: &Shop, pace: f64) -> (Seen, f64) {
-    let crowd = Crowd::gather(shop, run.volumes.intake_orders, &mut run.rng).await;
-    settle(&shop.database).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let failing = logins::fail(shop, Arc::clone(&stop));
-    let seen = crowd.place(Some(pace), &stop).await;
-    stop.store(true, Relaxed);
-    (seen, failing.await.unwrap())
+/// Intake in turn with nothing beside it and while people ask for codes that no provider takes, so that both see the same
+/// machine and tables of the same size; and how many codes a second were refused.
+async fn logins_in_turn(run: &mut Run, shop: &Shop, pace: f64) -> (Seen, Seen, f64) {
+    let (mut alone, mut beside, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 0..LOGIN_TURNS {
+        let beside_first = turn % 2 == 1;
+        for is_beside in [beside_first, !beside_first] {
+            let crowd = Crowd::gather(shop, run.volumes.intake_orders / 2, &mut run.rng).await;
+            settle(&shop.database).await;
+            if !is_beside {
+                alone.push(crowd.place_all(Some(pace)).await);
+                continue;
+            }
+            let stop = Arc::new(AtomicBool::new(false));
+            let failing = logins::fail(shop, turn, Arc::clone(&stop));
+            beside.push(crowd.place(Some(pace), &stop).await);
+            stop.store(true, Relaxed);
+            refusals.push(failing.await.unwrap());
+        }
+    }
+    let refusals_per_s = refusals.iter().sum::<f64>() / refusals.len() as f64;
+    (Seen::together(alone), Seen::together(beside), refusals_per_s)
 }
 
 /// Intake on a database whose orders have the foreign key to products, or no foreign key at all.

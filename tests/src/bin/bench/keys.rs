@@ -124,6 +124,7 @@ const KEYS: &[Key] = &[
     key(Intake, "intake_under_polling_p50_ms", "ms", Reported),
     key(Intake, "polls_per_s", "polls/s", AtLeast(1_900.0)),
     key(Intake, "intake_login_failing_p50_ms", "ms", Reported),
+    key(Intake, "intake_between_logins_p50_ms", "ms", Reported),
     key(Intake, "codes_refused_per_s", "codes/s", AtLeast(100.0)),
     key(Sizes, "cost_10m_vs_1m.exact", "ratio", AtMost(1.3)),
     key(Sizes, "cost_10m_vs_1m.quick", "ratio", AtMost(1.3)),

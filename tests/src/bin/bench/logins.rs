@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::interval;
 use uuid::Uuid;
 
-use crate::settings::{BUDGET, CODE_BATCH, CODE_BATCHES_PER_S, CODES_ASKED_PER_S};
+use crate::settings::{BUDGET, CODE_BATCH, CODE_BATCHES_PER_S, CODES_ASKED_PER_S, PHONES_PER_TURN};
 use crate::shop::Shop;
 use crate::workers::Recording;
 
@@ -26,23 +26,25 @@ const NOWHERE: &str = "/dev/null/phones.jsonl";
 type Unsent = Mutex<Vec<Uuid>>;
 
 /// People of other phones and other addresses ask for codes, and the worker tries to send those that were asked for
-/// last, each with a connection of its own, until they are told to stop. How many sends a second were refused.
-pub(crate) fn fail(shop: &Shop, stop: Arc<AtomicBool>) -> JoinHandle<f64> {
+/// last, each with a connection of its own, until they are told to stop. How many sends a second were refused. Each turn
+/// is of people of its own.
+pub(crate) fn fail(shop: &Shop, turn: u32, stop: Arc<AtomicBool>) -> JoinHandle<f64> {
     let api = http::login(shop.database.app(1), keys(), Arc::new(Recording));
     let sender = Sender::local(NOWHERE);
     let worker = State::new(shop.database.app(1), keys().login, sender, Arc::new(Recording));
     let (tenant_id, store) = (shop.product.described.tenant_id, shop.product.store.clone());
     tokio::spawn(async move {
         let (started, unsent) = (Instant::now(), Unsent::default());
-        let (refused, ()) = futures::join!(send(&worker, tenant_id, &unsent, &stop), ask(&api, &store, &unsent, &stop));
+        let (refused, ()) =
+            futures::join!(send(&worker, tenant_id, &unsent, &stop), ask(&api, &store, turn, &unsent, &stop));
         refused as f64 / started.elapsed().as_secs_f64()
     })
 }
 
-async fn ask(api: &Api, store: &str, unsent: &Unsent, stop: &AtomicBool) {
+async fn ask(api: &Api, store: &str, turn: u32, unsent: &Unsent, stop: &AtomicBool) {
     let mut turns = interval(Duration::from_secs(1) / CODES_ASKED_PER_S);
     let path = format!("/v1/stores/{store}/login-codes");
-    for number in 0_u32.. {
+    for number in turn * PHONES_PER_TURN.. {
         turns.tick().await;
         if stop.load(Relaxed) {
             return;

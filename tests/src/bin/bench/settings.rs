@@ -31,8 +31,12 @@ pub(crate) const POLLS_PER_S: u32 = 2_000;
 pub(crate) const LOCKS_SEEN_EVERY: Duration = Duration::from_millis(5);
 /// Reads of each kind.
 pub(crate) const READS: usize = 200;
+/// Turns of intake alone and beside logins that fail.
+pub(crate) const LOGIN_TURNS: u32 = 4;
 /// Login codes that people ask for beside intake, 6,000 a minute: an attack that has come past the throttle.
 pub(crate) const CODES_ASKED_PER_S: u32 = 100;
+/// Phones in each turn, of which each asks once.
+pub(crate) const PHONES_PER_TURN: u32 = 100_000;
 /// Batches of codes that the provider refuses: what two workers can try while it takes a tenth of a second to refuse.
 pub(crate) const CODE_BATCHES_PER_S: u32 = 20;
 /// Codes in such a batch.
