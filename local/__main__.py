@@ -20,7 +20,7 @@ from . import (
     supply,
     tools,
 )
-from .settings import Failure, say
+from .settings import Failure, say, show
 
 
 def parser() -> argparse.ArgumentParser:
@@ -72,14 +72,14 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
     elif command == "postgres" and given.action == "start":
         tools.install("cloud")
         postgres.start(postgres.TEST)
-        print(postgres.TEST.url())
+        show(postgres.TEST.url())
     elif command == "postgres":
         postgres.stop(postgres.TEST)
     elif command == "pgbouncer":
         found = pgbouncer.ensure()
         if not found:
             raise Failure(f"PgBouncer is not here. To install it: {pgbouncer.BY_HAND}")
-        print(found)
+        show(found)
     elif command == "sam":
         return deploy.sam(rest)
     elif command == "run":

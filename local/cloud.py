@@ -27,6 +27,7 @@ from .settings import (
     cloud_url,
     gateway_url,
     say,
+    show,
 )
 
 
@@ -110,52 +111,52 @@ def describe() -> None:
     """How to talk to it."""
     seeded = json.loads(SEEDED.read_text())
     product = f"{api_url()}/v1/products/{seeded['product']}"
-    print(f"API       {api_url()}")
-    print(f"AWS       {cloud_url()}")
-    print(f"Gateway   {gateway_url()}")
-    print(f"Postgres  {postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE)}")
-    print(f"Store     {seeded['store']}")
-    print("\nA buyer's token, and what to do with it:\n")
-    print(f"TOKEN={seeded['token']}")
-    print(f"curl -s {product}")
-    print(
+    show(f"API       {api_url()}")
+    show(f"AWS       {cloud_url()}")
+    show(f"Gateway   {gateway_url()}")
+    show(f"Postgres  {postgres.CLOUD.url(postgres.OWNER, postgres.DATABASE)}")
+    show(f"Store     {seeded['store']}")
+    show("\nA buyer's token, and what to do with it:\n")
+    show(f"TOKEN={seeded['token']}")
+    show(f"curl -s {product}")
+    show(
         f"curl -si {product}/orders"
         ' -H "Authorization: Bearer $TOKEN"'
         ' -H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
         " -H 'Content-Type: application/json' -d '{\"quantity\": 3}'"
     )
-    print(f'curl -s {api_url()}/v1/orders -H "Authorization: Bearer $TOKEN"')
+    show(f'curl -s {api_url()}/v1/orders -H "Authorization: Bearer $TOKEN"')
     store = f"{api_url()}/v1/stores/{seeded['store']}"
     as_json = "-H 'Content-Type: application/json'"
-    print("\nTo log in as somebody else: the message with the code is in a file.\n")
-    print(f'curl -s {store}/login-codes {as_json} -d \'{{"phone": "+5511900000001"}}\'')
-    print(f"tail -n 1 {os.path.relpath(PHONES)}")
-    print(
+    show("\nTo log in as somebody else: the message with the code is in a file.\n")
+    show(f'curl -s {store}/login-codes {as_json} -d \'{{"phone": "+5511900000001"}}\'')
+    show(f"tail -n 1 {os.path.relpath(PHONES)}")
+    show(
         f"curl -s {store}/sessions {as_json}"
         ' -d "{\\"asking_session\\": \\"$ASKING\\", \\"code\\": \\"$CODE\\"}"'
     )
-    print("\nTo sign in as staff, with an app for one-time passwords at hand, or with oathtool.\n")
-    print(
+    show("\nTo sign in as staff, with an app for one-time passwords at hand, or with oathtool.\n")
+    show(
         f"python3 -m local run tirada staff invite --store {seeded['store']}"
         " --email you@example.org --role owner"
     )
-    print(f'curl -s {api_url()}/v1/staff/enrolments {as_json} -d "{{\\"link\\": \\"$LINK\\"}}"')
-    print("SECRET=the secret in the answer")
-    print('PASSWORD=$(oathtool --totp --base32 "$SECRET")')
-    print(
+    show(f'curl -s {api_url()}/v1/staff/enrolments {as_json} -d "{{\\"link\\": \\"$LINK\\"}}"')
+    show("SECRET=the secret in the answer")
+    show('PASSWORD=$(oathtool --totp --base32 "$SECRET")')
+    show(
         f"curl -s {api_url()}/v1/staff/sessions {as_json}"
         ' -d "{\\"link\\": \\"$LINK\\", \\"one_time_password\\": \\"$PASSWORD\\"}"'
     )
-    print("\nTo pay an order: the answer has the address of a page with a button.\n")
-    print("ORDER=the id of a reserved order")
-    print(
+    show("\nTo pay an order: the answer has the address of a page with a button.\n")
+    show("ORDER=the id of a reserved order")
+    show(
         f"curl -s {api_url()}/v1/orders/$ORDER/payments"
         ' -H "Authorization: Bearer $TOKEN"'
         ' -H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
         " -H 'Content-Type: application/json'"
         f' -d \'{{"method": "checkout", "return_url": "{product}"}}\''
     )
-    print("\nmake down stops everything.")
+    show("\nmake down stops everything.")
 
 
 def run(program: str, options: list[str]) -> int:
@@ -190,7 +191,7 @@ def status() -> int:
     for name in (emulator.NAME, gateway.NAME, postgres.CLOUD.name, postgres.TEST.name):
         record = processes.find(name)
         running = f"pid {record['pid']}, {LOOPBACK}:{record['port']}" if record else "not running"
-        print(f"{name:14} {running}")
-    print(f"logs           {os.path.relpath(LOGS)}")
+        show(f"{name:14} {running}")
+    show(f"logs           {os.path.relpath(LOGS)}")
     needed = (emulator.NAME, gateway.NAME, postgres.CLOUD.name)
     return 0 if all(processes.find(name) for name in needed) else 1

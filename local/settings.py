@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,9 +47,15 @@ class Failure(Exception):
 
 def say(text: str) -> None:
     """Progress, on standard error: standard output carries only results."""
-    import sys
-
     print(text, file=sys.stderr, flush=True)
+
+
+def show(text: str) -> None:
+    """A result, on standard output. Whoever reads it may have read enough."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @dataclass(frozen=True)
