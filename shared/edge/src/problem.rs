@@ -199,14 +199,15 @@ fn answer(reason: Reason) -> (StatusCode, Option<u32>) {
         | R::CountryNotServed => (StatusCode::UNPROCESSABLE_ENTITY, None),
         // Send the same again, soon.
         R::KeyInFlight | R::Busy => (StatusCode::CONFLICT, Some(1)),
-        R::NotOpen | R::PaymentInFlight => (StatusCode::CONFLICT, Some(5)),
+        R::PaymentInFlight => (StatusCode::CONFLICT, Some(5)),
         R::GatewayUnavailable => (StatusCode::SERVICE_UNAVAILABLE, Some(5)),
         R::TooEarly => (StatusCode::TOO_MANY_REQUESTS, Some(2)),
         R::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, Some(60)),
         R::QueueFull => (StatusCode::SERVICE_UNAVAILABLE, Some(10)),
         R::SalesPaused => (StatusCode::SERVICE_UNAVAILABLE, Some(30)),
         // The world is different from what the client thought: look at it again.
-        R::SaleClosed
+        R::NotOpen
+        | R::SaleClosed
         | R::SaleEnded
         | R::SoldOut
         | R::NumbersTaken
