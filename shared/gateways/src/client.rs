@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::http_client::{Http, Timing};
 use crate::mercado_pago::MercadoPagoClient;
-use crate::stripe::StripeClient;
-use crate::{Credentials, Failure, manual};
+use crate::stripe::{Crowds, StripeClient};
+use crate::{Credentials, Failure, StripeCredentials, manual};
 
 /// Base addresses, without a slash at the end.
 #[derive(Debug, Clone)]
@@ -37,6 +37,7 @@ impl Default for Endpoints {
 pub struct Gateways {
     http: Http,
     endpoints: Endpoints,
+    crowds: Crowds,
 }
 
 impl Gateways {
@@ -49,7 +50,7 @@ impl Gateways {
     }
 
     pub(crate) fn with_timing(endpoints: Endpoints, timing: Timing) -> Result<Self> {
-        Ok(Self { http: Http::new(timing)?, endpoints })
+        Ok(Self { http: Http::new(timing)?, endpoints, crowds: Crowds::default() })
     }
 
     /// The gateway of an account.
@@ -57,8 +58,9 @@ impl Gateways {
     /// # Errors
     /// [`Error::Fault`] for the sandbox where there is none, and for a key that cannot be sent.
     pub fn client(&self, credentials: &Credentials) -> Result<GatewayClient> {
-        let stripe =
-            |base: &str, key: &crate::StripeCredentials| StripeClient::new(self.http.clone(), base, &key.secret_key);
+        let stripe = |base: &str, account: &StripeCredentials| {
+            StripeClient::new(self.http.clone(), base, &account.secret_key, &self.crowds)
+        };
         match credentials {
             Credentials::Stripe(account) => stripe(&self.endpoints.stripe, account).map(GatewayClient::Stripe),
             Credentials::Sandbox(account) => {

@@ -4,6 +4,7 @@
 //! for the objects, `/api/idempotent_requests` and `/error-low-level` for what may be repeated.
 
 mod answers;
+mod crowds;
 mod find;
 mod requests;
 #[cfg(test)]
@@ -18,6 +19,8 @@ use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 
 use self::answers::{Dispute, Intent, List, Listed, Refund, Seen, Session};
+use self::crowds::Crowd;
+pub(crate) use self::crowds::Crowds;
 use crate::http_client::{Answer, Http, Operation, Request, bearer, encoded, is_id};
 use crate::{Failure, NewPayment, NewRefund};
 
@@ -40,6 +43,7 @@ pub struct StripeClient {
     http: Http,
     base: String,
     headers: HeaderMap,
+    crowd: Crowd,
 }
 
 /// Why a change was not made, and whether that answer had been stored under its key.
@@ -49,10 +53,10 @@ struct Unchanged {
 }
 
 impl StripeClient {
-    pub(crate) fn new(http: Http, base: &str, key: &SecretString) -> Result<Self> {
+    pub(crate) fn new(http: Http, base: &str, key: &SecretString, crowds: &Crowds) -> Result<Self> {
         let mut headers = bearer(key)?;
         headers.insert(VERSION_HEADER, VERSION);
-        Ok(Self { http, base: base.to_owned(), headers })
+        Ok(Self { http, base: base.to_owned(), headers, crowd: crowds.of(key) })
     }
 
     pub(crate) async fn create(&self, new: &NewPayment<'_>) -> Result<Observed, Failure> {

@@ -84,6 +84,11 @@ impl TestServer {
 
     /// A client of this server, with the times of production divided by ten.
     pub(crate) fn client(&self, credentials: &Credentials) -> GatewayClient {
+        self.gateways().client(credentials).unwrap()
+    }
+
+    /// The way to it.
+    pub(crate) fn gateways(&self) -> Gateways {
         let endpoints = Endpoints {
             stripe: self.address.clone(),
             mercado_pago: self.address.clone(),
@@ -95,7 +100,7 @@ impl TestServer {
             operation: Duration::from_millis(800),
             backoff: Duration::from_millis(10),
         };
-        Gateways::with_timing(endpoints, timing).unwrap().client(credentials).unwrap()
+        Gateways::with_timing(endpoints, timing).unwrap()
     }
 }
 

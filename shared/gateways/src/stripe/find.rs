@@ -23,7 +23,8 @@ const SESSION_LASTS: Duration = Duration::hours(24);
 impl StripeClient {
     /// The search knows what is older than its lag, the list of payments the rest. A session that was never submitted
     /// has no payment yet and cannot be searched for, so the open ones are listed; expired ones can never be paid.
-    /// Nothing is listed from when the key was not sent any more.
+    /// Nothing is listed from when the key was not sent any more, nor what is known to be too long while the key can
+    /// still tell.
     pub(crate) async fn find(
         &self,
         attempt_id: Uuid,
@@ -33,7 +34,14 @@ impl StripeClient {
         let is_ours = |intent: &Intent| intent.attempt_id() == Some(attempt_id);
         let (now, sent_until) = (OffsetDateTime::now_utc(), created_after + 2 * CLOCKS_DIFFER + KEY_KEPT_FOR);
         let (found, listed_since) = match self.search(&operation, attempt_id).await {
-            Ok(found) => (found, created_after.max(now - SEARCH_LAG)),
+            Ok(Some(found)) => (Some(found), created_after),
+            Ok(None) => {
+                let since = created_after.max(now - SEARCH_LAG);
+                if now < created_after + KEY_KEPT_FOR && self.crowd.is_known_since(since) {
+                    return Err(Failure::TooMany);
+                }
+                (None, since)
+            }
             // Not every account has a search.
             Err(Failure::Refused { .. } | Failure::NotFound) => (None, created_after),
             Err(failure) => return Err(failure),
@@ -41,7 +49,13 @@ impl StripeClient {
         let intent = match found {
             Some(intent) => Some(intent),
             None if listed_since > sent_until => None,
-            None => self.newest::<Intent>(&operation, "/v1/payment_intents", listed_since, &[], is_ours).await?,
+            None => {
+                let newest = self.newest::<Intent>(&operation, "/v1/payment_intents", listed_since, &[], is_ours).await;
+                if matches!(newest, Err(Failure::TooMany)) {
+                    self.crowd.note_since(listed_since);
+                }
+                newest?
+            }
         };
         if let Some(intent) = intent {
             let id = self.session_of(&operation, &intent).await?.unwrap_or(intent.id);

@@ -10,11 +10,12 @@ use crate::test_server::{ATTEMPT, Received, Reply, TestServer, new_payment};
 use crate::{Credentials, GatewayClient, PaymentGateway, StripeCredentials};
 
 fn client(server: &TestServer) -> GatewayClient {
+    server.client(&credentials("sk_test_1"))
+}
+
+fn credentials(key: &str) -> Credentials {
     let secret = |text: &str| SecretString::from(text);
-    server.client(&Credentials::Stripe(StripeCredentials {
-        secret_key: secret("sk_test_1"),
-        webhook_secrets: vec![secret("whsec_1")],
-    }))
+    Credentials::Stripe(StripeCredentials { secret_key: secret(key), webhook_secrets: vec![secret("whsec_1")] })
 }
 
 /// "The PaymentIntent object", as far as it is read and a little more.

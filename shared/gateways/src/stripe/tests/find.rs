@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::limits::{CLOCKS_DIFFER, KEY_KEPT_FOR};
 use time::OffsetDateTime;
 use time::macros::datetime;
 
@@ -89,4 +90,35 @@ async fn of_a_big_sale_only_what_is_too_much_to_look_through_is_left_open() {
     // Nothing can have been made of it since the search knows everything, and no page of it can still be open.
     assert_eq!(client(&server).find(ATTEMPT, LONG_AGO).await.unwrap(), None);
     assert_eq!(server.received().len(), asked + 1);
+}
+
+#[tokio::test]
+async fn pages_that_are_too_many_are_read_once() {
+    let other = json!({ "id": "pi_2", "amount": 1, "currency": "brl", "status": "succeeded", "metadata": {} });
+    let server = TestServer::start(move |_, request| {
+        let has_search = request.header("authorization") != Some("Bearer sk_test_old");
+        match request.line.contains("search") {
+            true if has_search => Reply::ok(json!({ "data": [] }).to_string()),
+            true => error(400, "invalid_request_error", "x"),
+            false => Reply::ok(json!({ "data": [other], "has_more": true }).to_string()),
+        }
+    });
+    let server = server.await;
+    let gateways = server.gateways();
+    let reads = async |key: &str, since: OffsetDateTime| {
+        let before = server.received().len();
+        let failure = gateways.client(&credentials(key)).unwrap().find(ATTEMPT, since).await.unwrap_err();
+        assert!(matches!(failure, Failure::TooMany), "{failure:?}");
+        server.received().len() - before
+    };
+    let (began, later) = (lately(), lately() + Duration::from_secs(60));
+    assert_eq!(reads("sk_test_1", began).await, 4, "the search and three pages");
+    assert_eq!(reads("sk_test_1", began).await, 1, "the search");
+    assert_eq!(reads("sk_test_1", began - Duration::from_secs(60)).await, 1);
+    assert_eq!(reads("sk_test_1", later).await, 4, "a shorter list");
+    assert_eq!(reads("sk_test_1", later).await, 1);
+    assert_eq!(reads("sk_test_2", began).await, 4, "another account's");
+    let key_is_over = OffsetDateTime::now_utc() - KEY_KEPT_FOR - CLOCKS_DIFFER;
+    assert_eq!(reads("sk_test_1", key_is_over).await, 4, "nothing else can tell any more");
+    assert_eq!([reads("sk_test_old", began).await, reads("sk_test_old", began).await], [4, 4], "nor without a search");
 }
