@@ -50,7 +50,7 @@ async fn numbers_are_written_with_their_owners() {
     let id = archive.reserved(&[42, 7]).await;
     tests::seed::pay_in_cash(&archive.office.database, &archive.product, id).await;
     let mut client = archive.office.database.app_client().await;
-    operator::block(&mut client, &archive.product, &[8].into()).await.unwrap();
+    tests::operator::block(&mut client, &archive.product, &[8].into()).await.unwrap();
     let lines = lines(&archive.export("numbers", "csv", "es").await);
     assert_eq!(lines[0], ["Número", "Estado", "Pedido", "Teléfono", "Creado (UTC)", "Producto"]);
     let found: Vec<[&str; 3]> = lines[1..].iter().map(|line| [&*line[0], &*line[1], &*line[2]]).collect();
