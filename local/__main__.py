@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
     commands.add_parser("test", help="every fast test", add_help=False)
     commands.add_parser("simulate", help="fault scenarios: simulate <filter>", add_help=False)
-    commands.add_parser("simulate-all", help="every fault scenario, and 20 storms")
+    commands.add_parser("simulate-all", help="every fault scenario, and 20 storms of each kind")
     storm = commands.add_parser("storm", help="the long storm of faults")
     storm.add_argument("seeds", nargs="?", default="1", help="how many")
     commands.add_parser(

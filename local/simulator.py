@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from . import build, debian, doctor, pgbouncer, postgres, tools
 from .settings import CI, ROOT, Failure
 
-# Seeds of the storm in `make test`, in its short form, and in `make test-all`, in its middle one.
-SHORT_SEEDS = 2
-MIDDLE_SEEDS = 20
+# Storms of orders and of payments, and with how many seeds: in `make test`, and in `make test-all`.
+SHORT, SHORT_SEEDS = ("storm::short",), 2
+FULL, FULL_SEEDS = ("storm::middle", "payment_storm::long"), 20
 
 
 def simulate(options: list[str]) -> int:
@@ -22,16 +22,16 @@ def simulate(options: list[str]) -> int:
 
 
 def storm(seeds: str) -> int:
-    """The long storm, once for each of so many seeds."""
+    """The long storms, once for each of so many seeds."""
     if not seeds.isdigit() or int(seeds) < 1:
         raise Failure(f"SEEDS={seeds} is no number of storms.")
-    return with_postgres(lambda: run_storm("long", int(seeds)))
+    return with_postgres(lambda: run_storm(("storm::long",), int(seeds)))
 
 
 def everything() -> int:
-    """Every scenario, and the middle storm of the full run."""
+    """Every scenario, and the storms of the full run."""
     return with_postgres(
-        lambda: run(["--", "--skip", "storm::"]) or run_storm("middle", MIDDLE_SEEDS, at_once=True)
+        lambda: run(["--", "--skip", "storm::"]) or run_storm(FULL, FULL_SEEDS, at_once=True)
     )
 
 
@@ -46,15 +46,15 @@ def with_postgres(work: Callable[[], int]) -> int:
             postgres.stop(postgres.TEST)
 
 
-def run_storm(form: str, seeds: int, *, at_once: bool = False) -> int:
+def run_storm(names: Sequence[str], seeds: int, *, at_once: bool = False) -> int:
     """Shows what each storm was: while it rages, or afterwards if orders and payments rage at once.
 
     On the tests' Postgres, which is there.
     """
-    shown = ["--", "--nocapture"]
+    options = ["--", *names, "--nocapture"]
     if shutil.which("cargo-nextest"):
-        shown = ["--success-output=immediate"] if at_once else ["--no-capture"]
-    return run([f"storm::{form}", *shown], {"TIRADA_STORM_SEEDS": str(seeds)})
+        options = ["--success-output=immediate" if at_once else "--no-capture", "--", *names]
+    return run(options, {"TIRADA_STORM_SEEDS": str(seeds)})
 
 
 def run(options: list[str], extra: Mapping[str, str] | None = None) -> int:
