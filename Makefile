@@ -28,9 +28,9 @@ status: ## what runs, and where
 test: ## every fast test and two short storms, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## fast tests, other people's judgement, every fault scenario, 20 storms, the local cloud (left up)
+test-all: test ## fast tests, other people's judgement, every fault scenario, 20 storms, the local cloud (left up; PAYMENTS=middle: shorter)
 	@$(LOCAL) oracles
-	@$(LOCAL) simulate-all
+	@$(LOCAL) simulate-all $(PAYMENTS)
 	@$(LOCAL) slow
 
 storm: ## thousands of orders under faults of every kind, then the audit (SEEDS=n: so many times)

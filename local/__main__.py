@@ -42,7 +42,10 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
     commands.add_parser("test", help="every fast test", add_help=False)
     commands.add_parser("simulate", help="fault scenarios: simulate <filter>", add_help=False)
-    commands.add_parser("simulate-all", help="every fault scenario, and 20 storms of each kind")
+    full = commands.add_parser(
+        "simulate-all", help="every fault scenario, and 20 storms of each kind"
+    )
+    full.add_argument("payments", nargs="?", default="long", choices=["long", "middle"])
     storm = commands.add_parser("storm", help="the long storm of faults")
     storm.add_argument("seeds", nargs="?", default="1", help="how many")
     commands.add_parser(
@@ -91,7 +94,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
     elif command == "simulate":
         return simulator.simulate(rest)
     elif command == "simulate-all":
-        return simulator.everything()
+        return simulator.everything(given.payments)
     elif command == "storm":
         return simulator.storm(given.seeds)
     elif command == "oracles":

@@ -22,7 +22,7 @@ def test(options: list[str]) -> int:
         if bouncer and not failed:
             failed = run_through_pooler(test_environment(bouncer), options)
         if not failed and not options:
-            failed = simulator.run_storm(simulator.SHORT, simulator.SHORT_SEEDS)
+            failed = simulator.run_storm("short", "short", simulator.SHORT_SEEDS)
     finally:
         if started:
             postgres.stop(postgres.TEST)

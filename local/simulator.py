@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from . import build, debian, doctor, pgbouncer, postgres, tools
 from .settings import CI, ROOT, Failure
 
-# Storms of orders and of payments, and with how many seeds: in `make test`, and in `make test-all`.
-SHORT, SHORT_SEEDS = ("storm::short",), 2
-FULL, FULL_SEEDS = ("storm::middle", "payment_storm::long"), 20
+# How many storms of orders, and of payments, in `make test` and in `make test-all`.
+SHORT_SEEDS = 2
+FULL_SEEDS = 20
 
 
 def simulate(options: list[str]) -> int:
@@ -25,13 +25,16 @@ def storm(seeds: str) -> int:
     """The long storms, once for each of so many seeds."""
     if not seeds.isdigit() or int(seeds) < 1:
         raise Failure(f"SEEDS={seeds} is no number of storms.")
-    return with_postgres(lambda: run_storm(("storm::long",), int(seeds)))
+    return with_postgres(lambda: run_storm("long", "long", int(seeds)))
 
 
-def everything() -> int:
-    """Every scenario, and the storms of the full run."""
+def everything(payments: str) -> int:
+    """Every scenario, and the storms of the full run: those of payments in this form."""
     return with_postgres(
-        lambda: run(["--", "--skip", "storm::"]) or run_storm(FULL, FULL_SEEDS, at_once=True)
+        lambda: (
+            run(["--", "--skip", "storm::"])
+            or run_storm("middle", payments, FULL_SEEDS, at_once=True)
+        )
     )
 
 
@@ -46,14 +49,15 @@ def with_postgres(work: Callable[[], int]) -> int:
             postgres.stop(postgres.TEST)
 
 
-def run_storm(names: Sequence[str], seeds: int, *, at_once: bool = False) -> int:
-    """Shows what each storm was: while it rages, or afterwards if orders and payments rage at once.
+def run_storm(orders: str, payments: str, seeds: int, *, at_once: bool = False) -> int:
+    """Storms in these forms, on the tests' Postgres, which is there.
 
-    On the tests' Postgres, which is there.
+    Shows what each was: while it rages, or afterwards if orders and payments rage at once.
     """
-    options = ["--", *names, "--nocapture"]
+    chosen = ["--", "--exact", f"storm::{orders}", f"payment_storm::{payments}"]
+    options = [*chosen, "--nocapture"]
     if shutil.which("cargo-nextest"):
-        options = ["--success-output=immediate" if at_once else "--no-capture", "--", *names]
+        options = ["--success-output=immediate" if at_once else "--no-capture", *chosen]
     return run(options, {"TIRADA_STORM_SEEDS": str(seeds)})
 
 

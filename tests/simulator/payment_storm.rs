@@ -34,6 +34,7 @@ struct Form {
 
 const SHORT: Form =
     Form { orders: 100, orders_per_s: 20.0, buyers_at_once: 100, numbers: 600, drain: Duration::from_secs(120) };
+const MIDDLE: Form = Form { orders: 200, numbers: 1_200, drain: Duration::from_secs(240), ..SHORT };
 const LONG: Form =
     Form { orders: 2_000, orders_per_s: 50.0, buyers_at_once: 160, numbers: 12_000, drain: Duration::from_secs(900) };
 /// Long storms at once, where there are many: they wait for most of their time. One rages, the others come to rest.
@@ -77,6 +78,11 @@ const HELD: &str = "select count(*) from orders where state in ('queued', 'reser
 #[tokio::test(flavor = "multi_thread")]
 async fn short() {
     repeat(1, |seed| storm(SHORT, seed)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn middle() {
+    repeat(1, |seed| storm(MIDDLE, seed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
