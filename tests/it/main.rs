@@ -7,6 +7,7 @@ mod auditor;
 mod erasing;
 mod events;
 mod exports;
+mod fake_gateway;
 mod http;
 mod login;
 mod migrations;

@@ -62,7 +62,10 @@ impl TestDatabase {
         let template = template::ensure(&admin, &server).await;
         drop_left_overs(&admin).await;
         let name = format!("{PREFIX}{}_{}", seconds_now(), Uuid::now_v7().simple());
-        admin.batch_execute(&format!("create database {name} template {template}")).await.expect("clone the template");
+        admin
+            .batch_execute(&format!("create database {name} template {template} strategy file_copy"))
+            .await
+            .expect("clone the template");
         let owner = connect(server.clone().dbname(&name)).await;
         let pooler = pgbouncer.map(|program| Pooler::start(&program, &server, &name));
         let database = Self { name, server, owner, pooler, finished: false };

@@ -36,8 +36,11 @@ pub fn below(folder: &str, extension: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Folders that hold packages.
+pub const FOLDERS: [&str; 5] = ["shared", "functions", "operator", "tests", "tools"];
+
 /// Every Rust file that is ours.
 #[must_use]
 pub fn rust() -> Vec<PathBuf> {
-    ["shared", "functions", "operator", "tests"].into_iter().flat_map(|folder| below(folder, "rs")).collect()
+    FOLDERS.into_iter().flat_map(|folder| below(folder, "rs")).collect()
 }
