@@ -11,7 +11,7 @@ use crate::cloud::Cloud;
 /// Runs `tirada --json`; its exit status and what it printed.
 pub(crate) async fn tirada(arguments: &[&str]) -> (i32, Value) {
     let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| files::root().join("target"), PathBuf::from);
-    let output = Command::new(target.join("release/tirada")).arg("--json").args(arguments).output().await.unwrap();
+    let output = Command::new(target.join("debug/tirada")).arg("--json").args(arguments).output().await.unwrap();
     let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
     let text = String::from_utf8_lossy(text).into_owned();
     let printed = serde_json::from_str(&text).unwrap_or_else(|_| panic!("tirada {arguments:?} printed {text}"));

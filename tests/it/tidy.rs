@@ -1,7 +1,7 @@
 //! Rules about the repository that can be checked are checked here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -16,13 +16,20 @@ fn with_statements() -> Vec<std::path::PathBuf> {
         .collect()
 }
 
+fn cargo(arguments: &[&str]) -> Vec<u8> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo).args(arguments).arg("--offline").current_dir(files::root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn metadata() -> Value {
+    serde_json::from_slice(&cargo(&["metadata", "--format-version", "1", "--no-deps"])).unwrap()
+}
+
 /// Our packages, each with the names of what it depends on: normal dependencies, and those of tests.
 fn packages() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
-    let output = Command::new(cargo).args(arguments).current_dir(files::root()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let metadata = metadata();
     let names = |package: &Value, dev: bool| {
         let all = package["dependencies"].as_array().unwrap().iter().filter(|one| (one["kind"] == "dev") == dev);
         all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
@@ -60,6 +67,9 @@ fn dependencies_point_inwards() {
         let allowed = ["access", "cashier", "domain", "edge", "gateways", "senders", "store", "wiring"].into();
         assert!(uses(function).is_subset(&allowed), "{function} uses {:?}", uses(function));
     }
+    // It must not share a misreading with what it audits.
+    assert_eq!(uses("auditor"), ["fake-gateway"].into());
+    assert_eq!(uses("fake-gateway"), BTreeSet::new());
     assert!(uses("operator").is_disjoint(&functions.iter().map(String::as_str).collect()), "operator is no function");
 }
 
@@ -87,8 +97,7 @@ fn heavy_and_foreign_crates_stay_where_they_belong() {
 
 #[test]
 fn packages_share_versions_and_lints() {
-    for path in ["shared", "functions", "operator", "tests"].into_iter().flat_map(|folder| files::below(folder, "toml"))
-    {
+    for path in files::FOLDERS.into_iter().flat_map(|folder| files::below(folder, "toml")) {
         if path.file_name().unwrap() != "Cargo.toml" {
             continue;
         }
@@ -102,6 +111,70 @@ fn packages_share_versions_and_lints() {
     }
     let workspace = files::read("Cargo.toml");
     assert!(workspace.contains("unsafe_code = \"forbid\"") && workspace.contains("panic = \"unwind\""));
+}
+
+/// Every crate of the build with its features; one that build scripts use may have two sets.
+fn crates(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let arguments = ["tree", "--workspace", "--locked", "--prefix", "none", "--format", "{p}|{f}|", "--edges", edges];
+    let printed = String::from_utf8(cargo(&arguments)).unwrap();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in printed.lines() {
+        let mut parts = line.split('|').map(str::to_owned);
+        if let (Some(name), Some(features)) = (parts.next(), parts.next()) {
+            found.entry(name).or_default().insert(features);
+        }
+    }
+    found
+}
+
+#[test]
+fn tests_compile_no_dependency_again() {
+    // A feature that only a dev-dependency switches on would make two builds of the crate and of all that use it.
+    let (programs, tests) = (crates("normal,build"), crates("normal,build,dev"));
+    assert!(programs.len() > 300, "cargo names {} crates", programs.len());
+    for (name, features) in programs {
+        assert_eq!(tests[&name], features, "features of {name}: move the dev-dependency to `tests`");
+    }
+}
+
+fn has_tests(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap();
+    ["#[test]", "#[tokio::test", "proptest!"].into_iter().any(|word| text.contains(word))
+}
+
+/// Files of a target: those of its folder, without what a binary beside a library does not include.
+fn sources(target: &Value, has_lib: bool) -> Vec<PathBuf> {
+    let root = PathBuf::from(target["src_path"].as_str().unwrap());
+    let is_lib = target["kind"][0] == "lib";
+    if !is_lib && has_lib {
+        return vec![root];
+    }
+    let folder = root.parent().unwrap().strip_prefix(files::root()).unwrap().display().to_string();
+    let all = files::below(&folder, "rs").into_iter().map(|path| files::root().join(path));
+    all.filter(|path| !is_lib || !path.ends_with("src/main.rs")).collect()
+}
+
+#[test]
+fn only_targets_with_tests_are_linked_as_tests() {
+    // A harness without tests costs a link; a test in a target without a harness never runs.
+    let metadata = metadata();
+    for package in metadata["packages"].as_array().unwrap() {
+        let targets = package["targets"].as_array().unwrap();
+        let has_lib = targets.iter().any(|target| target["kind"][0] == "lib");
+        for target in targets.iter().filter(|target| target["kind"][0] == "lib" || target["kind"][0] == "bin") {
+            let tested = sources(target, has_lib).iter().any(|path| has_tests(path));
+            assert_eq!(target["test"], tested, "`test` of {} {}", target["kind"][0], target["name"]);
+            assert_eq!(target["doctest"], false, "`doctest` of {}", target["name"]);
+        }
+    }
+    for path in files::rust() {
+        let text = files::read(&path);
+        let example = text.lines().map(str::trim_start).find(|line| {
+            let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            comment.is_some_and(|text| text.trim_start().starts_with("```"))
+        });
+        assert_eq!(example, None, "{}: documentation tests do not run here", path.display());
+    }
 }
 
 #[test]
