@@ -8,7 +8,7 @@ OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(op
 
 export SAM_CLI_TELEMETRY = 0
 
-.PHONY: help demo up down status test test-all storm bench lint audit sbom package
+.PHONY: help demo up down status test test-all release-check storm bench lint audit sbom package
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -28,10 +28,13 @@ status: ## what runs, and where
 test: ## every fast test and two short storms, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## fast tests, other people's judgement, every fault scenario, 20 storms, the local cloud (left up; PAYMENTS=middle: shorter)
+test-all: test ## also the oracles, every fault scenario, the local cloud (left up) and a sample of its contract
 	@$(LOCAL) oracles
-	@$(LOCAL) simulate-all $(PAYMENTS)
+	@$(LOCAL) simulate
 	@$(LOCAL) slow
+
+release-check: lint test-all ## before a release: also, on release bootstraps, every scenario, 40 storms, the contract, the benchmarks
+	@$(LOCAL) release-check
 
 storm: ## thousands of orders under faults of every kind, then the audit (SEEDS=n: so many times)
 	@$(LOCAL) storm $(or $(SEEDS),1)

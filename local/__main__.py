@@ -14,6 +14,7 @@ from . import (
     doctor,
     oracles,
     package,
+    parts,
     pgbouncer,
     postgres,
     simulator,
@@ -42,10 +43,6 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
     commands.add_parser("test", help="every fast test", add_help=False)
     commands.add_parser("simulate", help="fault scenarios: simulate <filter>", add_help=False)
-    full = commands.add_parser(
-        "simulate-all", help="every fault scenario, and 20 storms of each kind"
-    )
-    full.add_argument("payments", nargs="?", default="long", choices=["long", "middle"])
     storm = commands.add_parser("storm", help="the long storm of faults")
     storm.add_argument("seeds", nargs="?", default="1", help="how many")
     commands.add_parser(
@@ -53,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("bench", help="the benchmarks: bench --help", add_help=False)
     commands.add_parser("package", help="build the functions for AWS")
+    commands.add_parser("release-check", help="what is too long for CI, on release bootstraps")
+    commands.add_parser("parts", help="how long each part of this run took")
     commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
     commands.add_parser("contract", help="Schemathesis against the local cloud")
     commands.add_parser("deny", help="what our dependencies may be, as far as it needs no network")
@@ -93,8 +92,6 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         return checks.test(rest)
     elif command == "simulate":
         return simulator.simulate(rest)
-    elif command == "simulate-all":
-        return simulator.everything(given.payments)
     elif command == "storm":
         return simulator.storm(given.seeds)
     elif command == "oracles":
@@ -105,8 +102,12 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         package.package()
     elif command == "slow":
         return checks.slow()
+    elif command == "release-check":
+        return checks.release()
+    elif command == "parts":
+        parts.table()
     elif command == "contract":
-        return contract.check()
+        return contract.check(contract.FULL)
     elif command in ("deny", "audit"):
         return supply.check(advisories=command == "audit")
     elif command == "sbom":

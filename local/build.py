@@ -1,28 +1,55 @@
 """Builds for this machine and lays the functions out as `target/lambda/<bin>/bootstrap`.
 
-One build of everything together: one dependency tree, so it is quicker than building function by
-function. For AWS see `make package`, which writes to the same place for arm64.
+The everyday build has one profile and one set of features, those of the whole workspace, so that
+the demonstration, the tests, the simulator and the local cloud compile each dependency once. The
+release build selects the functions by name: features that only tests need stay out of what is
+delivered. For AWS see `make package`, which writes to the same place for another machine.
 """
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
-from . import processes
-from .settings import BOOTSTRAPS, FUNCTIONS, ROOT, TARGET, TOOLS, Failure
+from . import cargo, parts
+from .settings import BOOTSTRAPS, FUNCTIONS, TARGET, Failure
 
-
-def build() -> None:
-    packages = [part for name in (*FUNCTIONS, *TOOLS) for part in ("-p", name)]
-    command = ["cargo", "build", "--release", "--locked", "--bins", *packages]
-    processes.run(command, "release build", cwd=ROOT)
-    lay_out()
+# Programs that run on this machine and never in AWS.
+PROGRAMS = ("tirada", "seed", "opening", "fake-gateway")
 
 
-def lay_out() -> None:
+def program(name: str) -> Path:
+    """Where the everyday build leaves a program of PROGRAMS."""
+    return TARGET / "debug" / name
+
+
+def build(*more: str) -> None:
+    """Functions and programs, with the targets that `more` names, such as `--tests`."""
+    bins = [part for name in (*FUNCTIONS, *PROGRAMS) for part in ("--bin", name)]
+    with parts.part("build"):
+        cargo.build("--workspace", *bins, *more)
+    lay_out("debug")
+
+
+def build_release() -> None:
+    """The functions as they are delivered, for this machine."""
+    packages = [part for name in FUNCTIONS for part in ("-p", name)]
+    with parts.part("release build"):
+        cargo.build("--release", "--bins", *packages)
+    lay_out("release")
+
+
+def build_bench() -> Path:
+    """The benchmarks' program: a build of its own, because it brings the tests' features."""
+    with parts.part("release build of the benchmarks"):
+        cargo.build("--release", "-p", "bench")
+    return TARGET / "release" / "bench"
+
+
+def lay_out(profile: str) -> None:
     """Copies keep their time, so that an unchanged function makes an unchanged package."""
     for name in FUNCTIONS:
-        built = TARGET / "release" / name
+        built = TARGET / profile / name
         if not built.exists():
             raise Failure(f"The build left no {built}: has package {name} a binary of that name?")
         package = BOOTSTRAPS / name

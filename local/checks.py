@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
+from collections.abc import Mapping
 
-from . import cloud, contract, doctor, pgbouncer, postgres, simulator, tools
-from .settings import ROOT, say
+from . import (
+    bench,
+    build,
+    cargo,
+    cloud,
+    contract,
+    doctor,
+    parts,
+    pgbouncer,
+    postgres,
+    simulator,
+    tools,
+)
+from .settings import say
 
 
 def test(options: list[str]) -> int:
     """Every fast test, and unless options choose some, two short storms; against a throw-away
     Postgres. The cargo runner's exit status."""
     doctor.check()
-    tools.install("cloud")
-    bouncer = pgbouncer.ensure()
+    with parts.part("tools"):
+        tools.install("cloud")
+        bouncer = pgbouncer.ensure()
+    build.build("--tests", "--test", "simulator")
     started = postgres.start(postgres.TEST)
     try:
         failed = run_tests(test_environment(bouncer), options)
@@ -37,32 +50,41 @@ def test_environment(bouncer: str | None) -> dict[str, str]:
     return mine | ({"TIRADA_TEST_PGBOUNCER": bouncer} if bouncer else {})
 
 
-def run_tests(environment: dict[str, str], options: list[str]) -> int:
-    """By nextest where it is installed; it leaves documentation tests to cargo."""
-    shared = {"cwd": ROOT, "env": environment}
-    workspace = ["--workspace", "--locked", *options]
-    if not shutil.which("cargo-nextest"):
-        return subprocess.run(["cargo", "test", *workspace], **shared).returncode
-    for command in (["nextest", "run"], ["test", "--doc"]):
-        failed = subprocess.run(["cargo", *command, *workspace], **shared).returncode
-        if failed:
-            return failed
-    return 0
+def tests_at_once() -> int:
+    """Most of them wait for the database or for a clock."""
+    return 2 * (os.cpu_count() or 1)
 
 
-def run_through_pooler(environment: dict[str, str], options: list[str]) -> int:
+def run_tests(environment: Mapping[str, str], options: list[str]) -> int:
+    with parts.part("fast tests"):
+        return cargo.test(options, environment, at_once=tests_at_once())
+
+
+def run_through_pooler(environment: Mapping[str, str], options: list[str]) -> int:
     """The database's tests once more, every connection through PgBouncer in transaction mode: the
     stricter stand-in for RDS Proxy."""
     say("Once more, through PgBouncer.")
-    runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
-    command = ["cargo", *runner, "-p", "tests", "--test", "it", "--locked", *options]
-    environment = environment | {"TIRADA_TEST_THROUGH_PGBOUNCER": "1"}
-    return subprocess.run(command, cwd=ROOT, env=environment).returncode
+    environment = {**environment, "TIRADA_TEST_THROUGH_PGBOUNCER": "1"}
+    with parts.part("through PgBouncer"):
+        return cargo.test(["--test", "it", *options], environment, at_once=tests_at_once())
 
 
 def slow() -> int:
-    """The tests that want the whole local cloud. It is left up for a look; `down` ends it."""
+    """The tests that want the whole local cloud, and a sample of the contract's. The cloud is left
+    up for a look; `down` ends it."""
     cloud.up()
-    command = ["cargo", "test", "-p", "tests", "--test", "cloud", "--locked"]
-    failed = subprocess.run(command, cwd=ROOT, env=os.environ | cloud.environment()).returncode
-    return failed or contract.check()
+    return test_cloud() or contract.check(contract.SAMPLE)
+
+
+def test_cloud() -> int:
+    with parts.part("local cloud"):
+        return cargo.test(["--test", "cloud"], os.environ | cloud.environment())
+
+
+def release() -> int:
+    """What takes hours, on the functions as they are delivered."""
+    failed = simulator.release()
+    if not failed:
+        cloud.up(release=True)
+        failed = test_cloud() or contract.check(contract.FULL)
+    return failed or bench.bench([])

@@ -7,7 +7,18 @@ import os
 import shutil
 import subprocess
 
-from . import build, deploy, doctor, emulator, gateway, parameters, postgres, processes, tools
+from . import (
+    build,
+    deploy,
+    doctor,
+    emulator,
+    gateway,
+    parameters,
+    parts,
+    postgres,
+    processes,
+    tools,
+)
 from .settings import (
     API_PORT,
     CLOUD_PORT,
@@ -20,7 +31,6 @@ from .settings import (
     SEALING_KEYS,
     SEEDED,
     STACK,
-    TARGET,
     Failure,
     api_url,
     aws_environment,
@@ -31,10 +41,14 @@ from .settings import (
 )
 
 
-def up() -> None:
-    """From nothing to a running, seeded system; on a running one, deploy what changed."""
+def up(*, release: bool = False) -> None:
+    """From nothing to a running, seeded system; on a running one, deploy what changed.
+
+    With `release` the functions are those that are delivered.
+    """
     doctor.check()
-    tools.install()
+    with parts.part("tools"):
+        tools.install()
     again = bool(processes.find(emulator.NAME))
     if again:
         say("Already up: building and deploying what changed.")
@@ -48,11 +62,14 @@ def up() -> None:
     postgres.start(postgres.CLOUD)
     postgres.prepare_database()
     build.build()
-    emulator.start()
-    gateway.start()
-    deploy.deploy()
-    if not (again and SEEDED.exists()):
-        seed()
+    if release:
+        build.build_release()
+    with parts.part("deployment"):
+        emulator.start()
+        gateway.start()
+        deploy.deploy()
+        if not (again and SEEDED.exists()):
+            seed()
     describe()
 
 
@@ -94,7 +111,7 @@ def environment() -> dict[str, str]:
 
 def seed() -> None:
     """A store, a product on sale and a buyer, as the seed program prints them."""
-    program = [str(TARGET / "release" / "seed")]
+    program = [str(build.program("seed"))]
     options = {"env": environment(), "stdout": subprocess.PIPE, "text": True}
     printed = processes.run(program, "seed data", **options).stdout
     try:
@@ -161,7 +178,7 @@ def describe() -> None:
 
 def run(program: str, options: list[str]) -> int:
     """A program of this build, beside the local cloud; its exit status is passed on."""
-    binary = TARGET / "release" / program
+    binary = build.program(program)
     if not binary.exists() or not processes.find(emulator.NAME):
         raise Failure(f"{program} needs the local cloud: make up")
     return subprocess.run([str(binary), *options], env=environment()).returncode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from . import emulator, processes
-from .settings import GATEWAY_PORT, HOME, LOOPBACK, TARGET, api_url, gateway_url, say
+from . import build, emulator, processes
+from .settings import GATEWAY_PORT, HOME, LOOPBACK, api_url, gateway_url, say
 
 NAME = "gateway"
 # The demonstration store's account. Good for nothing else: the gateway runs on this machine only.
@@ -22,7 +22,7 @@ def start() -> bool:
     say(f"- payment gateway on {LOOPBACK}:{port}")
     webhooks = f"{api_url()}/v1/webhooks/sandbox/{STORE}"
     account = f"stripe:{KEY}:{webhooks}:{WEBHOOK_SECRET}"
-    command = [str(TARGET / "release" / "fake-gateway"), "--port", str(port), "--account", account]
+    command = [str(build.program("fake-gateway")), "--port", str(port), "--account", account]
     processes.start(
         NAME,
         command,

@@ -4,15 +4,13 @@ openpyxl as whoever opens our workbooks."""
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from . import emulator, postgres, processes, simulator, tools
-from .settings import HOME, LOOPBACK, ROOT
+from . import cargo, emulator, parts, postgres, processes, simulator, tools
+from .settings import HOME, LOOPBACK
 
 NAME = "localstripe"
 # It keeps a copy of its state there, for a later start of its own; ours always begin empty.
@@ -28,9 +26,8 @@ def run(options: list[str]) -> int:
     tools.install("oracles")
     started = start()
     try:
-        runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
-        command = ["cargo", *runner, "-p", "tests", "--test", "oracles", "--locked", *options]
-        return subprocess.run(command, cwd=ROOT, env=environment()).returncode
+        with parts.part("oracles"):
+            return cargo.test(["--test", "oracles", *options], environment())
     finally:
         if started:
             stop()

@@ -36,9 +36,6 @@ CI = bool(os.environ.get("CI"))
 
 # Those of the template, named as their packages.
 FUNCTIONS = tuple(re.findall(r"CodeUri: target/lambda/([\w-]+)", TEMPLATE.read_text()))
-# Packages whose binaries are run on this machine and never in AWS: the operator's `tirada`, and
-# `seed`, `opening` and `fake-gateway`.
-TOOLS = ("operator", "tests")
 
 
 class Failure(Exception):

@@ -1,41 +1,50 @@
-"""The fault simulator: release bootstraps, and what scenarios need besides the tests' Postgres."""
+"""The fault simulator: bootstraps, and what scenarios need besides the tests' Postgres."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import build, debian, doctor, pgbouncer, postgres, tools
-from .settings import CI, ROOT, Failure
+from . import build, cargo, debian, doctor, parts, pgbouncer, postgres, tools
+from .settings import CI, Failure
 
-# How many storms of orders, and of payments, in `make test` and in `make test-all`.
+# How many storms of orders, and of payments, in `make test` and before a release.
 SHORT_SEEDS = 2
 FULL_SEEDS = 20
 
 
 def simulate(options: list[str]) -> int:
-    """Every scenario, or those that the options name; the cargo runner's exit status."""
-    return with_postgres(lambda: run(options))
+    """Every scenario on the everyday build, or those that the options name; the cargo runner's
+    exit status."""
+    return with_postgres(lambda: scenarios(options))
+
+
+def scenarios(options: list[str]) -> int:
+    build.build("--test", "simulator")
+    with parts.part("scenarios"):
+        return run(options or ["--", "--skip", "storm::"])
 
 
 def storm(seeds: str) -> int:
-    """The long storms, once for each of so many seeds."""
+    """The long storms on release bootstraps, once for each of so many seeds."""
     if not seeds.isdigit() or int(seeds) < 1:
         raise Failure(f"SEEDS={seeds} is no number of storms.")
+    build.build_release()
     return with_postgres(lambda: run_storm("long", "long", int(seeds)))
 
 
-def everything(payments: str) -> int:
-    """Every scenario, and the storms of the full run: those of payments in this form."""
-    return with_postgres(
-        lambda: (
-            run(["--", "--skip", "storm::"])
-            or run_storm("middle", payments, FULL_SEEDS, at_once=True)
-        )
-    )
+def release() -> int:
+    """Every scenario and the storms of a release, on the bootstraps as they are delivered."""
+    build.build("--test", "simulator")
+    build.build_release()
+
+    def everything() -> int:
+        with parts.part("scenarios on release bootstraps"):
+            failed = run(["--", "--skip", "storm::"])
+        return failed or run_storm("middle", "long", FULL_SEEDS, at_once=True)
+
+    return with_postgres(everything)
 
 
 def with_postgres(work: Callable[[], int]) -> int:
@@ -56,17 +65,15 @@ def run_storm(orders: str, payments: str, seeds: int, *, at_once: bool = False) 
     """
     chosen = ["--", "--exact", f"storm::{orders}", f"payment_storm::{payments}"]
     options = [*chosen, "--nocapture"]
-    if shutil.which("cargo-nextest"):
+    if cargo.has_nextest():
         options = ["--success-output=immediate" if at_once else "--no-capture", *chosen]
-    return run(options, {"TIRADA_STORM_SEEDS": str(seeds)})
+    with parts.part(f"storms: {seeds} {orders}, {seeds} {payments} of payments"):
+        return run(options, {"TIRADA_STORM_SEEDS": str(seeds)})
 
 
 def run(options: list[str], extra: Mapping[str, str] | None = None) -> int:
-    """Builds the bootstraps and runs scenarios on the tests' Postgres, which is there."""
-    build.build()
-    runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
-    command = ["cargo", *runner, "-p", "tests", "--test", "simulator", "--locked", *options]
-    return subprocess.run(command, cwd=ROOT, env=environment() | dict(extra or {})).returncode
+    """Runs scenarios with the bootstraps that lie there, on the tests' Postgres, which is there."""
+    return cargo.test(["--test", "simulator", *options], environment() | dict(extra or {}))
 
 
 def environment() -> dict[str, str]:
