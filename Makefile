@@ -49,10 +49,12 @@ lint: ## formatting, clippy, templates, dependencies, Python
 	cargo clippy -p tests --test simulator --test cloud --test oracles --locked -- -D warnings
 	$(DEPLOY)/cfn-lint template.yaml $(wildcard infra/*.yaml)
 	AWS_DEFAULT_REGION=us-east-1 $(DEPLOY)/sam validate --lint
+	@$(LOCAL) deployable
 	$(CHECKOV) --framework cloudformation --skip-download --quiet --compact -f template.yaml $(wildcard infra/*.yaml)
 	@$(LOCAL) deny
 	$(DEPLOY)/ruff check --config local/ruff.toml local tests
 	$(DEPLOY)/ruff format --config local/ruff.toml --check local tests
+	$(DEPLOY)/python -m unittest discover --top-level-directory . --start-directory local/tests
 
 audit: ## whether anything is known against our dependencies; needs the internet
 	@$(LOCAL) audit

@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("package", help="build the functions for AWS")
     commands.add_parser("release-check", help="what is too long for CI, on release bootstraps")
     commands.add_parser("parts", help="how long each part of this run took")
+    commands.add_parser("deployable", help="faults that an AWS account would refuse")
     commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
     commands.add_parser("contract", help="Schemathesis against the local cloud")
     commands.add_parser("deny", help="what our dependencies may be, as far as it needs no network")
@@ -100,6 +101,8 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         return bench.bench(rest)
     elif command == "package":
         package.package()
+    elif command == "deployable":
+        return deploy.deployable()
     elif command == "slow":
         return checks.slow()
     elif command == "release-check":

@@ -68,3 +68,10 @@ def sam(options: list[str]) -> int:
     tools.install("deploy")
     command = [str(tools.binary("deploy", "sam")), *options]
     return subprocess.run(command, cwd=ROOT, env=aws_environment()).returncode
+
+
+def deployable() -> int:
+    """The exit status of the look for faults that otherwise only an AWS account would see."""
+    tools.install("deploy")
+    command = [str(tools.binary("deploy", "python")), "-m", "local.deployable"]
+    return subprocess.run(command, cwd=ROOT, env=aws_environment()).returncode

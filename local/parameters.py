@@ -22,12 +22,22 @@ MIGRATIONS = ROOT / "migrations"
 def write_local() -> None:
     """Holds the local database's passwords, which are good for nothing else."""
     database = postgres.CLOUD
-    values = {
+    values = local_values(
+        url=database.url(postgres.APP, postgres.DATABASE),
+        owner_url=database.url(postgres.OWNER, postgres.DATABASE),
+        password=database.password(postgres.APP),
+    )
+    LOCAL.parent.mkdir(exist_ok=True)
+    postgres.write_private(LOCAL, text(values))
+
+
+def local_values(*, url: str, owner_url: str, password: str) -> dict[str, str]:
+    """All that `parameters.local.yaml` brings; only the running database knows the arguments."""
+    return aws_values() | {
         "Architecture": "x86_64" if platform.machine() == "x86_64" else "arm64",
-        "MigrationsHash": migrations_hash(MIGRATIONS),
-        "DatabaseUrl": database.url(postgres.APP, postgres.DATABASE),
-        "OwnerDatabaseUrl": database.url(postgres.OWNER, postgres.DATABASE),
-        "AppPassword": database.password(postgres.APP),
+        "DatabaseUrl": url,
+        "OwnerDatabaseUrl": owner_url,
+        "AppPassword": password,
         "TokenKeys": compact(TOKEN_KEYS),
         "SigningKeys": compact(SIGNING_KEYS),
         "LoginKeys": compact(LOGIN_KEYS),
@@ -36,18 +46,25 @@ def write_local() -> None:
         "SealingKeys": compact(SEALING_KEYS),
         "SandboxUrl": gateway.sandbox_url(),
     }
-    LOCAL.parent.mkdir(exist_ok=True)
-    postgres.write_private(LOCAL, json.dumps(values, indent=2) + "\n")
+
+
+def write_aws() -> None:
+    AWS.parent.mkdir(exist_ok=True)
+    AWS.write_text(text(aws_values()))
+
+
+def aws_values() -> dict[str, str]:
+    """All that `parameters.yaml` brings."""
+    return {"MigrationsHash": migrations_hash(MIGRATIONS)}
+
+
+def text(values: dict[str, str]) -> str:
+    return json.dumps(values, indent=2) + "\n"
 
 
 def compact(path: Path) -> str:
     """A JSON file in one line without spaces."""
     return json.dumps(json.loads(path.read_text()), separators=(",", ":"))
-
-
-def write_aws() -> None:
-    AWS.parent.mkdir(exist_ok=True)
-    AWS.write_text(json.dumps({"MigrationsHash": migrations_hash(MIGRATIONS)}, indent=2) + "\n")
 
 
 def migrations_hash(folder: Path) -> str:

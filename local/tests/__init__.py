@@ -1,0 +1,1 @@
+"""Tests of this package: plain unittest, run by the Python that has the SAM CLI."""
