@@ -68,8 +68,12 @@ def compact(path: Path) -> str:
 
 
 def migrations_hash(folder: Path) -> str:
-    """A new value is what makes a deployment run the migrations."""
+    """A new value makes a deployment run the migrations, which set the rights as well.
+
+    Covers the path and the bytes of every file.
+    """
+    paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.sql")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, path in sorted(paths.items()):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]

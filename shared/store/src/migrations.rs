@@ -5,7 +5,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use domain::limits::{IDLE_IN_TRANSACTION_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOUT};
 use domain::{Error, Result};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -17,6 +16,10 @@ mod embedded {
 
 /// The role that the functions connect as.
 pub const APP_ROLE: &str = "tirada_app";
+
+/// Makes that role, and sets its timeouts and rights. Lies beside the migrations, because a new hash of that folder
+/// makes a deployment run this.
+const RIGHTS: &str = include_str!("../../../migrations/rights.sql");
 
 /// Key of the session lock under which migrations run: "tirada" in ASCII.
 const MIGRATION_LOCK: i64 = 0x7469_7261_6461;
@@ -115,68 +118,23 @@ pub fn fingerprint() -> u64 {
     for migration in embedded::migrations::runner().get_migrations() {
         (migration.version(), migration.checksum()).hash(&mut hash);
     }
-    include_str!("migrations.rs").hash(&mut hash);
+    RIGHTS.hash(&mut hash);
     hash.finish()
 }
 
 /// Makes the functions' role or brings it up to date: password, timeouts, and the least rights that work.
 ///
-/// The timeouts belong to the role because start-up options do not pass through RDS Proxy and SET pins a session.
-///
 /// # Errors
 /// Busy when the database is away, a fault when the owner may not do this.
 pub async fn prepare_role(client: &tokio_postgres::Client, password: Option<&SecretString>) -> Result<()> {
-    let lock_ms = LOCK_TIMEOUT.as_millis();
-    let statement_ms = STATEMENT_TIMEOUT.as_millis();
-    let idle_ms = IDLE_IN_TRANSACTION_TIMEOUT.as_millis();
     let password = password.map_or(String::new(), |password| {
         // The verifier, not the password: statements end up in logs.
         let verifier = postgres_protocol::password::scram_sha_256(password.expose_secret().as_bytes());
         format!("alter role {APP_ROLE} password '{verifier}';")
     });
-    let sql = format!(
-        "select pg_advisory_xact_lock({MIGRATION_LOCK});
-        do $$ begin
-            if not exists (select from pg_roles where rolname = '{APP_ROLE}') then create role {APP_ROLE} login; end if;
-        end $$;
-        {password}
-        alter role {APP_ROLE} set lock_timeout = {lock_ms};
-        alter role {APP_ROLE} set statement_timeout = {statement_ms};
-        alter role {APP_ROLE} set idle_in_transaction_session_timeout = {idle_ms};
-        -- Storage is solid-state and what is hot is cached: an index look-up costs little more than the next page.
-        alter role {APP_ROLE} set random_page_cost = 1.1;
-        -- A plan made while a table was small is kept by a function and must be right at the peak a minute later.
-        alter role {APP_ROLE} set enable_seqscan = off;
-        -- Statements are short; compiling one costs more than running it.
-        alter role {APP_ROLE} set jit = off;
-        grant usage on schema public to {APP_ROLE};
-        revoke all on all tables in schema public from {APP_ROLE};
-        grant select, insert, update, delete on all tables in schema public to {APP_ROLE};
-        -- Orders come from place_order, which runs as the owner. Granted first, so that nobody is without it.
-        grant execute on all functions in schema public to {APP_ROLE};
-        revoke execute on all functions in schema public from public;
-        revoke create on schema public from public;
-        revoke insert on orders from {APP_ROLE};
-        -- No row moves to another tenant, product, buyer or order: every column may be changed but these. How far the
-        -- audit has come is no row of theirs.
-        do $$ declare
-            owned record;
-            whose text[] := '{{tenant_id,product_id,product_key,buyer_id,order_id}}';
-        begin
-            for owned in
-                select c.oid::regclass as relation,
-                    string_agg(quote_ident(a.attname), ', ') filter (where a.attname <> all(whose)) as others
-                from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-                where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and c.relname <> 'audit_cursor'
-                group by c.oid having bool_or(a.attname = any(whose))
-            loop
-                execute format('revoke update on %s from {APP_ROLE}', owned.relation);
-                execute format('grant update (%s) on %s to {APP_ROLE}', owned.others, owned.relation);
-            end loop;
-        end $$;
-        revoke update, delete, truncate on order_events, audit_log from {APP_ROLE};
-        revoke insert, update, delete on refinery_schema_history from {APP_ROLE};
-        revoke delete on tenants, products, number_chunks, orders, staff from {APP_ROLE};"
-    );
-    client.batch_execute(&format!("begin; {sql} commit;")).await.map_err(from_postgres)
+    let sql = format!("begin; select pg_advisory_xact_lock({MIGRATION_LOCK}); {RIGHTS} {password} commit;");
+    client.batch_execute(&sql).await.map_err(from_postgres)
 }
+
+#[cfg(test)]
+mod tests;

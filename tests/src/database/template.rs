@@ -53,7 +53,7 @@ async fn exists(admin: &Client, name: &str) -> bool {
 fn files() -> Vec<std::path::PathBuf> {
     let folder = std::fs::read_dir(root().join("migrations")).expect("the migrations");
     let mut files: Vec<_> = folder.map(|entry| entry.expect("an entry").path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
+    files.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('V')));
     files.sort();
     files
 }
