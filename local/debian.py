@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 from .settings import say
 
@@ -13,8 +14,11 @@ def by_hand(package: str) -> str:
     return f"sudo apt-get install -y {package}"
 
 
-def install(package: str) -> None:
-    """By apt, as root or with a sudo that asks for no password."""
+def install(package: str, *services: str) -> None:
+    """By apt, as root or with a sudo that asks for no password.
+
+    Its services are stopped: only the programs are wanted.
+    """
     prefix = administrator()
     if prefix is None or not shutil.which("apt-get"):
         return
@@ -25,6 +29,8 @@ def install(package: str) -> None:
     if subprocess.run([*apt, *wanted], **quiet).returncode != 0:
         subprocess.run([*apt, "update"], **quiet)
         subprocess.run([*apt, *wanted], **quiet)
+    if services and Path("/run/systemd/system").exists():
+        subprocess.run([*prefix, "systemctl", "disable", "--now", *services], **quiet)
 
 
 def administrator() -> list[str] | None:

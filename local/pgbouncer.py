@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from pathlib import Path
 
 from . import debian
 from .settings import CI, Failure
@@ -23,17 +21,8 @@ def find() -> str | None:
 def ensure() -> str | None:
     """The program's path, or none. In CI its absence is an error."""
     if not find():
-        install()
+        debian.install("pgbouncer", "pgbouncer")  # the package starts a service of that name
     found = find()
     if not found and CI:
         raise Failure(f"PgBouncer is missing, and CI must not skip its tests: {BY_HAND}")
     return found
-
-
-def install() -> None:
-    debian.install("pgbouncer")
-    prefix = debian.administrator()
-    if prefix is not None and Path("/run/systemd/system").exists():
-        # The package starts a service; only the program is wanted.
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([*prefix, "systemctl", "disable", "--now", "pgbouncer"], **quiet)

@@ -1,0 +1,202 @@
+"""The container engine of `sam local`: Docker's, found or started, and asked over its socket.
+
+An engine that answers already is used and left as it is. Otherwise this module starts an engine as
+root, with its data in `.local/docker`, whose containers reach this machine and nothing behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import shutil
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from . import debian, processes
+from .settings import CI, HOME, Failure, say
+
+NAME = "docker"
+# Short, because a socket's path has 108 bytes at most.
+STATE = HOME / "docker"
+SOCKET = STATE / "sock"
+STANDARD_SOCKET = "/var/run/docker.sock"
+PACKAGE = "docker.io"
+BY_HAND = debian.by_hand(PACKAGE)
+# Says that the network device was made for our engine.
+MADE_BRIDGE = STATE / "made-bridge"
+ANSWER_TIMEOUT_S = 120
+# Docker makes this device and leaves it behind.
+DEFAULT_BRIDGE = "docker0"
+# ioctl(2) of network devices.
+GET_ADDRESS = 0x8915  # SIOCGIFADDR
+SET_FLAGS = 0x8914  # SIOCSIFFLAGS
+DELETE_BRIDGE = 0x89A1  # SIOCBRDELBR
+
+
+class Unreachable(Failure):
+    """No engine answers."""
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=ANSWER_TIMEOUT_S)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine that answers on a Unix socket of this machine."""
+
+    socket: str
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Status and body of the engine's answer."""
+        headers = {"Content-Type": "application/x-tar"} if body else {}
+        try:
+            with contextlib.closing(Connection(self.socket)) as connection:
+                connection.request(method, path, body, headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+        except PermissionError:
+            raise Failure(
+                f"The container engine's socket {self.socket} is not open to you."
+                " Join its group: sudo usermod -aG docker $USER, and log in again."
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            text = f"The container engine at {self.socket} does not answer: {error}"
+            raise Unreachable(text) from None
+
+    def answers(self) -> bool:
+        try:
+            return self.ask("GET", "/_ping")[0] == 200
+        except Unreachable:
+            return False
+
+    def image_id(self, name: str) -> str | None:
+        """None if the engine does not have it."""
+        status, said = self.ask("GET", f"/images/{name}/json")
+        return json.loads(said)["Id"] if status == 200 else None
+
+    def pull(self, name: str) -> None:
+        """Fetches the newest image, or keeps the present one if the registry does not answer."""
+        self.ask("POST", f"/images/create?fromImage={quote(name, safe='')}")
+
+    def build(self, name: str, context: bytes) -> None:
+        """An image from a tar archive with a Dockerfile. The engine reports an error with 200."""
+        status, said = self.ask("POST", f"/build?t={name}&forcerm=1", context)
+        if status != 200 or b'"error"' in said:
+            raise Failure(f"The container engine built no image: {said.decode()[-500:]}")
+
+    def remove_containers(self, image: str) -> None:
+        """Those that run this image, or an image made from it."""
+        filters = quote(json.dumps({"ancestor": [image]}))
+        found = json.loads(self.ask("GET", f"/containers/json?all=1&filters={filters}")[1])
+        for one in found:
+            self.ask("DELETE", f"/containers/{one['Id']}?force=1&v=1")
+
+    def bridge(self) -> tuple[str, str] | None:
+        """Name and address of the network device that containers reach this machine by.
+
+        None if it is not here: the engine is rootless, or runs on another machine.
+        """
+        options = json.loads(self.ask("GET", "/networks/bridge")[1]).get("Options", {})
+        device = options.get("com.docker.network.bridge.name", "")
+        try:
+            return device, address_of(device)
+        except OSError:
+            return None
+
+
+def address_of(device: str) -> str:
+    """The IPv4 address of a network device of this machine."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        answer = fcntl.ioctl(probe, GET_ADDRESS, struct.pack("40s", device.encode()))
+    return socket.inet_ntoa(answer[20:24])
+
+
+def delete_bridge(device: str) -> None:
+    """Take a bridge down and away; nothing if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        fcntl.ioctl(probe, SET_FLAGS, struct.pack("16sh22x", device.encode(), 0))
+        fcntl.ioctl(probe, DELETE_BRIDGE, struct.pack("16s", device.encode()))
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Engine]:
+    """An engine that answers; stopped at the end if it is one of ours."""
+    host = os.environ.get("DOCKER_HOST") or f"unix://{STANDARD_SOCKET}"
+    theirs = Engine(host.removeprefix("unix://"))
+    if theirs.answers() and theirs.bridge():
+        say(f"- the container engine at {theirs.socket}")
+        yield theirs
+        return
+    try:
+        yield start()
+    finally:
+        stop()
+
+
+def start() -> Engine:
+    """Our own engine. It changes no firewall and forwards no packets: its network ends here."""
+    if not daemon() and (CI or os.geteuid() == 0):
+        debian.install(PACKAGE, "docker.socket", "docker.service")
+    if not daemon() or os.geteuid() != 0:
+        raise Failure(
+            "sam local needs a container engine that runs on this machine as root, and none answers"
+            f" (DOCKER_HOST, {STANDARD_SOCKET}). To get one: {BY_HAND}"
+        )
+    STATE.mkdir(parents=True, exist_ok=True)
+    SOCKET.unlink(missing_ok=True)
+    (STATE / "pid").unlink(missing_ok=True)
+    if not Path(f"/sys/class/net/{DEFAULT_BRIDGE}").exists():
+        MADE_BRIDGE.touch()
+    engine = Engine(str(SOCKET))
+    places = {"data-root": STATE / "data", "exec-root": STATE / "run", "pidfile": STATE / "pid"}
+    command = [str(daemon()), f"--host={engine.url}"]
+    command += [f"--{option}={path}" for option, path in places.items()]
+    command += ["--iptables=false", "--ip6tables=false", "--ip-masq=false", "--ip-forward=false"]
+    say("- a container engine of our own, in .local/docker")
+    processes.start(
+        NAME,
+        command,
+        port=0,
+        environment={"PATH": search_path(), "HOME": str(STATE)},
+        directory=STATE,
+        ready=engine.answers,
+    )
+    return engine
+
+
+def stop() -> None:
+    """Stop our engine, if there is one. Its images stay, so that the next run is quick."""
+    processes.stop(NAME)
+    if MADE_BRIDGE.exists():
+        delete_bridge(DEFAULT_BRIDGE)
+        MADE_BRIDGE.unlink()
+
+
+def search_path() -> str:
+    """Debian keeps the engine and what it calls in /usr/sbin."""
+    return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def daemon() -> str | None:
+    return shutil.which("dockerd", path=search_path())
