@@ -8,7 +8,7 @@ OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(op
 
 export SAM_CLI_TELEMETRY = 0
 
-.PHONY: help demo up down status test test-all release-check storm bench lint audit sbom package
+.PHONY: help demo up down status test test-all release-check storm bench lint audit sbom package sam-local
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -64,3 +64,6 @@ sbom: ## a list of what is delivered, CycloneDX, in target/sbom.cdx.json
 
 package: ## build the functions for AWS (arm64) into target/lambda, ready for `sam deploy`
 	@$(LOCAL) package
+
+sam-local: ## `sam local` in containers: a function of each kind, and an order over HTTP (IMAGE=aws: in AWS's own image)
+	@$(LOCAL) sam-local $(if $(IMAGE),--image $(IMAGE))

@@ -17,11 +17,16 @@ from . import (
     parts,
     pgbouncer,
     postgres,
+    sam_check,
+    sam_local,
     simulator,
     supply,
     tools,
 )
 from .settings import Failure, say, show
+
+# Commands whose further options go to the program that they run.
+PASSING_ON = ("sam", "sam-local", "run", "test", "simulate", "oracles", "bench")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,6 +58,10 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("release-check", help="what is too long for CI, on release bootstraps")
     commands.add_parser("parts", help="how long each part of this run took")
     commands.add_parser("deployable", help="faults that an AWS account would refuse")
+    containers = commands.add_parser(
+        "sam-local", help="`sam local`, checked; sam-local invoke …: that command of it"
+    )
+    containers.add_argument("--image", default="machine", choices=["machine", "aws"])
     commands.add_parser("slow", help="up, then the tests that need the whole local cloud")
     commands.add_parser("contract", help="Schemathesis against the local cloud")
     commands.add_parser("deny", help="what our dependencies may be, as far as it needs no network")
@@ -69,6 +78,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
     elif command == "up":
         cloud.up()
     elif command == "down":
+        sam_local.stop()
         cloud.down()
     elif command == "status":
         return cloud.status()
@@ -103,6 +113,11 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         package.package()
     elif command == "deployable":
         return deploy.deployable()
+    elif command == "sam-local":
+        from_aws = given.image == "aws"
+        if rest:
+            return sam_local.by_hand(rest, from_aws)
+        sam_check.check(from_aws)
     elif command == "slow":
         return checks.slow()
     elif command == "release-check":
@@ -120,7 +135,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
 
 def main() -> int:
     given, rest = parser().parse_known_args()
-    if rest and given.command not in ("sam", "run", "test", "simulate", "oracles", "bench"):
+    if rest and given.command not in PASSING_ON:
         parser().error(f"unknown: {' '.join(rest)}")
     try:
         return run(given.command, given, rest)

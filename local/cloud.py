@@ -110,9 +110,13 @@ def environment() -> dict[str, str]:
 
 
 def seed() -> None:
+    SEEDED.write_text(run_seed(environment()))
+
+
+def run_seed(variables: dict[str, str]) -> str:
     """A store, a product on sale and a buyer, as the seed program prints them."""
     program = [str(build.program("seed"))]
-    options = {"env": environment(), "stdout": subprocess.PIPE, "text": True}
+    options = {"env": variables, "stdout": subprocess.PIPE, "text": True}
     printed = processes.run(program, "seed data", **options).stdout
     try:
         found = json.loads(printed)
@@ -121,7 +125,7 @@ def seed() -> None:
         missing = {"JSON"}
     if missing:
         raise Failure(f"seed did not print {', '.join(sorted(missing))}:\n{printed}")
-    SEEDED.write_text(printed)
+    return printed
 
 
 def describe() -> None:

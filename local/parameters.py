@@ -1,40 +1,57 @@
 """The template's parameters that only this machine or this build knows.
 
 samconfig.toml includes them from `target/`: `parameters.local.yaml` for the local cloud,
-`parameters.yaml` for every environment on AWS. They are JSON, which is YAML.
+`parameters.sam-local.yaml` for `sam local`, `parameters.yaml` for every environment on AWS. They
+are JSON, which is YAML.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from pathlib import Path
 
 from . import gateway, postgres
-from .settings import LOGIN_KEYS, MAILS, PHONES, ROOT, SEALING_KEYS, SIGNING_KEYS, TOKEN_KEYS
+from .settings import (
+    ARCHITECTURE,
+    LOGIN_KEYS,
+    LOOPBACK,
+    MAILS,
+    PHONES,
+    ROOT,
+    SEALING_KEYS,
+    SIGNING_KEYS,
+    TOKEN_KEYS,
+)
 
 LOCAL = ROOT / "target" / "parameters.local.yaml"
+SAM_LOCAL = ROOT / "target" / "parameters.sam-local.yaml"
 AWS = ROOT / "target" / "parameters.yaml"
 MIGRATIONS = ROOT / "migrations"
 
 
 def write_local() -> None:
-    """Holds the local database's passwords, which are good for nothing else."""
-    database = postgres.CLOUD
-    values = local_values(
-        url=database.url(postgres.APP, postgres.DATABASE),
-        owner_url=database.url(postgres.OWNER, postgres.DATABASE),
-        password=database.password(postgres.APP),
-    )
-    LOCAL.parent.mkdir(exist_ok=True)
-    postgres.write_private(LOCAL, text(values))
+    """For the local cloud's deployment. Holds passwords, which are good for nothing else."""
+    write(LOCAL, values_of(postgres.CLOUD, LOOPBACK))
+
+
+def write_sam_local(database: postgres.Server, address: str, issuer: str) -> None:
+    """For functions in containers, which reach the database at another address than we do."""
+    write(SAM_LOCAL, values_of(database, address) | {"TokenIssuer": issuer})
+
+
+def values_of(database: postgres.Server, address: str) -> dict[str, str]:
+    """Those of a running database that is reached at this address."""
+    urls = [database.url(role, postgres.DATABASE) for role in (postgres.APP, postgres.OWNER)]
+    url, owner_url = (one.replace(f"@{LOOPBACK}:", f"@{address}:") for one in urls)
+    password = database.password(postgres.APP)
+    return local_values(url=url, owner_url=owner_url, password=password)
 
 
 def local_values(*, url: str, owner_url: str, password: str) -> dict[str, str]:
     """All that `parameters.local.yaml` brings; only the running database knows the arguments."""
     return aws_values() | {
-        "Architecture": "x86_64" if platform.machine() == "x86_64" else "arm64",
+        "Architecture": ARCHITECTURE,
         "DatabaseUrl": url,
         "OwnerDatabaseUrl": owner_url,
         "AppPassword": password,
@@ -49,13 +66,17 @@ def local_values(*, url: str, owner_url: str, password: str) -> dict[str, str]:
 
 
 def write_aws() -> None:
-    AWS.parent.mkdir(exist_ok=True)
-    AWS.write_text(text(aws_values()))
+    write(AWS, aws_values())
 
 
 def aws_values() -> dict[str, str]:
     """All that `parameters.yaml` brings."""
     return {"MigrationsHash": migrations_hash(MIGRATIONS)}
+
+
+def write(path: Path, values: dict[str, str]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    postgres.write_private(path, text(values))
 
 
 def text(values: dict[str, str]) -> str:

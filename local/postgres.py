@@ -1,7 +1,8 @@
-"""PostgreSQL from the wheel: one server for the local cloud, throw-away ones for tests and bench.
+"""PostgreSQL from the wheel: one server for the local cloud, throw-away ones for everything else.
 
-All listen on 127.0.0.1 only, with no Unix socket. The cloud's server asks for passwords, as RDS
-does, so that a role without one is found here; the others trust every connection.
+All listen on 127.0.0.1 only, with no Unix socket. The servers of the local cloud and of `sam local`
+ask for passwords, as RDS does, so that a role without one is found here; the others trust every
+connection.
 """
 
 from __future__ import annotations
@@ -87,6 +88,13 @@ TEST = Server(
     moves=True,
     trusts=True,
     in_memory=True,
+)
+# For one run of `sam local`. It asks for passwords, because containers reach it.
+SAM_LOCAL = Server(
+    "sam-local-postgres",
+    TEST_POSTGRES_PORT,
+    {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"},
+    moves=True,
 )
 # As durable as production and tuned like it: what is measured on it counts.
 BENCH = Server(
@@ -208,9 +216,9 @@ def remove(server: Server) -> None:
         server.home.unlink()
 
 
-def prepare_database() -> None:
-    """Owner role and database of the local cloud; the `migrate` function makes the rest."""
-    password = f"''{CLOUD.password(OWNER)}''"  # quoted within a quoted statement
+def prepare_database(server: Server = CLOUD) -> None:
+    """Owner role and database of Tirada; the `migrate` function makes the rest."""
+    password = f"''{server.password(OWNER)}''"  # quoted within a quoted statement
     sql = (
         f"select 'create role {OWNER} login createrole password {password}'"
         f" where not exists (select from pg_roles where rolname = '{OWNER}') \\gexec\n"
@@ -218,7 +226,7 @@ def prepare_database() -> None:
         f" where not exists (select from pg_database where datname = '{DATABASE}') \\gexec\n"
     )
     psql = str(find_programs() / "psql")
-    command = [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", CLOUD.url()]
+    command = [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", server.url()]
     processes.run(command, f"database {DATABASE}", input=sql, text=True, env=plain_environment())
 
 

@@ -6,6 +6,7 @@ Owns names, never processes. Every port can be moved by an environment variable.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ BOOTSTRAPS = ROOT / "target" / "lambda"
 
 LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
+# Of this machine, as the template's parameter names it.
+ARCHITECTURE = "x86_64" if platform.machine() == "x86_64" else "arm64"
 CI = bool(os.environ.get("CI"))
 
 # Those of the template, named as their packages.
