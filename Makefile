@@ -62,8 +62,8 @@ audit: ## whether anything is known against our dependencies; needs the internet
 sbom: ## a list of what is delivered, CycloneDX, in target/sbom.cdx.json
 	@$(LOCAL) sbom
 
-package: ## build the functions for AWS (arm64) into target/lambda, ready for `sam deploy`
-	@$(LOCAL) package
+package: ## build the functions for AWS into target/lambda, ready for `sam deploy` (arm64, or ARCH=x86_64)
+	@$(LOCAL) package $(ARCH)
 
 sam-local: ## `sam local` in containers: a function of each kind, and an order over HTTP (IMAGE=aws: in AWS's own image)
 	@$(LOCAL) sam-local $(if $(IMAGE),--image $(IMAGE))

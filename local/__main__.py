@@ -54,7 +54,8 @@ def parser() -> argparse.ArgumentParser:
         "oracles", help="other people's code judges ours: oracles <filter>", add_help=False
     )
     commands.add_parser("bench", help="the benchmarks: bench --help", add_help=False)
-    commands.add_parser("package", help="build the functions for AWS")
+    built = commands.add_parser("package", help="build the functions for AWS")
+    built.add_argument("architecture", nargs="?", default=package.DEFAULT, choices=[*package.FLAGS])
     commands.add_parser("release-check", help="what is too long for CI, on release bootstraps")
     commands.add_parser("parts", help="how long each part of this run took")
     commands.add_parser("deployable", help="faults that an AWS account would refuse")
@@ -110,7 +111,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
     elif command == "bench":
         return bench.bench(rest)
     elif command == "package":
-        package.package()
+        package.package(given.architecture)
     elif command == "deployable":
         return deploy.deployable()
     elif command == "sam-local":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from . import cargo, parts
+from . import cargo, parameters, parts
 from .settings import BOOTSTRAPS, FUNCTIONS, TARGET, Failure
 
 # Programs that run on this machine and never in AWS.
@@ -23,12 +23,13 @@ def program(name: str) -> Path:
     return TARGET / "debug" / name
 
 
-def build(*more: str) -> None:
+def build(*more: str, lay_out: bool = True) -> None:
     """Functions and programs, with the targets that `more` names, such as `--tests`."""
     bins = [part for name in (*FUNCTIONS, *PROGRAMS) for part in ("--bin", name)]
     with parts.part("build"):
         cargo.build("--workspace", *bins, *more)
-    lay_out("debug")
+    if lay_out:
+        lay_out_functions("debug")
 
 
 def build_release() -> None:
@@ -36,7 +37,7 @@ def build_release() -> None:
     packages = [part for name in FUNCTIONS for part in ("-p", name)]
     with parts.part("release build"):
         cargo.build("--release", "--bins", *packages)
-    lay_out("release")
+    lay_out_functions("release")
 
 
 def build_bench() -> Path:
@@ -46,8 +47,12 @@ def build_bench() -> Path:
     return TARGET / "release" / "bench"
 
 
-def lay_out(profile: str) -> None:
-    """Copies keep their time, so that an unchanged function makes an unchanged package."""
+def lay_out_functions(profile: str) -> None:
+    """Copies keep their time, so that an unchanged function makes an unchanged package.
+
+    From then on target/lambda holds nothing for AWS, and `sam deploy` lacks its parameters.
+    """
+    parameters.AWS.unlink(missing_ok=True)
     for name in FUNCTIONS:
         built = TARGET / profile / name
         if not built.exists():

@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import click
 from cfnlint.api import ManualArgs, lint
 from samcli.commands.deploy.command import cli as sam_deploy
+from samcli.commands.local.invoke.cli import cli as sam_invoke
 from samcli.commands.validate.lib.exceptions import InvalidSamDocumentException
 from samcli.lib.config.samconfig import DEFAULT_ENV, SamConfig
 from samcli.lib.translate.sam_template_validator import SamTemplateValidator
@@ -29,8 +30,8 @@ from samtranslator.model.preferences.deployment_preference_collection import (
     CODEDEPLOY_PREDEFINED_CONFIGURATIONS_LIST as DEPLOYMENT_TYPES,
 )
 
-from . import parameters, stack_values
-from .settings import ROOT, TEMPLATE, say
+from . import package, parameters, stack_values
+from .settings import REGION, ROOT, TEMPLATE, say
 
 # CloudFormation wants a stronger capability for resources of IAM that have these names.
 NAMES = {
@@ -45,10 +46,11 @@ CONFIG = "AWS::CodeDeploy::DeploymentConfig"
 
 @dataclass(frozen=True)
 class Deployment:
-    """The parts of a call of `sam deploy --config-env …` that CloudFormation judges."""
+    """The parts of a call of `sam deploy --config-env …` that CloudFormation judges. An environment
+    of `sam local` is never deployed and has no capabilities."""
 
     values: dict[str, str]
-    capabilities: list[str]
+    capabilities: list[str] | None
     region: str
 
 
@@ -91,7 +93,12 @@ def prepare(folder: Path) -> None:
     # Only the running database knows the real ones.
     url = "postgres://example@127.0.0.1/example"
     local = parameters.local_values(url=url, owner_url=url, password="example")
-    for path, values in ((parameters.LOCAL, local), (parameters.AWS, parameters.aws_values())):
+    written = {
+        parameters.LOCAL: local,
+        parameters.SAM_LOCAL: parameters.sam_local_values(local, "example"),
+        parameters.AWS: parameters.aws_values(package.DEFAULT),
+    }
+    for path, values in written.items():
         place = folder / path.relative_to(ROOT)
         place.parent.mkdir(exist_ok=True)
         place.write_text(parameters.text(values))
@@ -121,15 +128,21 @@ def findings(environment: str) -> Iterator[str]:
             return
         resources = yaml_parse(text)["Resources"]
         yield from unknown_deployments(resources)
-        yield from lacking(resources, deployment.capabilities)
+        if deployment.capabilities is not None:
+            yield from lacking(resources, deployment.capabilities)
 
 
 def read(environment: str) -> Deployment:
-    """The options of `sam deploy`, as the command itself makes them of samconfig.toml."""
-    context = sam_deploy.make_context("deploy", ["--config-env", environment])
-    options = context.params
-    capabilities = list(options["capabilities"] or [])
-    return Deployment(options["parameter_overrides"], capabilities, context.obj.region)
+    """The options of the command, as the command itself makes them of samconfig.toml."""
+    chosen = ["--config-env", environment]
+    if "deploy" in SamConfig(Path.cwd()).document[environment]:
+        context = sam_deploy.make_context("deploy", chosen)
+        capabilities = list(context.params["capabilities"] or [])
+    else:
+        context = sam_invoke.make_context("invoke", [*chosen, "any"])
+        capabilities = None
+    region = context.obj.region or REGION
+    return Deployment(context.params["parameter_overrides"], capabilities, region)
 
 
 def read_template() -> dict:

@@ -1,4 +1,7 @@
-"""Builds the functions for AWS: arm64, whatever this machine is, into `target/lambda/<bin>`."""
+"""Builds the functions for AWS into `target/lambda/<bin>`, whatever this machine is.
+
+The cross compiler links with an old C library, so that the files run in AWS's image.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,19 @@ import os
 from . import doctor, parameters, processes, tools
 from .settings import FUNCTIONS, ROOT, say
 
+FLAGS = {"arm64": "--arm64", "x86_64": "--x86-64"}
+DEFAULT = "arm64"
 
-def package() -> None:
+
+def package(architecture: str) -> None:
     doctor.check()
     tools.install("package")
     # cargo-lambda calls itself `cargo lambda` and looks for zig; both lie in this environment.
     path = f"{tools.directory('package') / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
     packages = [part for name in FUNCTIONS for part in ("-p", name)]
-    command = ["cargo", "lambda", "build", "--release", "--arm64", "--locked", *packages]
-    processes.run(command, "build for AWS", cwd=ROOT, env=os.environ | {"PATH": path})
-    parameters.write_aws()
+    command = ["cargo", "lambda", "build", "--release", FLAGS[architecture], "--locked", *packages]
+    processes.run(
+        command, f"build for AWS ({architecture})", cwd=ROOT, env=os.environ | {"PATH": path}
+    )
+    parameters.write_aws(architecture)
     say("Ready: sam deploy --config-env dev (or staging, prod).")

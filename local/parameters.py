@@ -37,7 +37,12 @@ def write_local() -> None:
 
 def write_sam_local(database: postgres.Server, address: str, issuer: str) -> None:
     """For functions in containers, which reach the database at another address than we do."""
-    write(SAM_LOCAL, values_of(database, address) | {"TokenIssuer": issuer})
+    write(SAM_LOCAL, sam_local_values(values_of(database, address), issuer))
+
+
+def sam_local_values(local: dict[str, str], issuer: str) -> dict[str, str]:
+    """All that `parameters.sam-local.yaml` brings."""
+    return local | {"TokenIssuer": issuer}
 
 
 def values_of(database: postgres.Server, address: str) -> dict[str, str]:
@@ -50,8 +55,7 @@ def values_of(database: postgres.Server, address: str) -> dict[str, str]:
 
 def local_values(*, url: str, owner_url: str, password: str) -> dict[str, str]:
     """All that `parameters.local.yaml` brings; only the running database knows the arguments."""
-    return aws_values() | {
-        "Architecture": ARCHITECTURE,
+    return aws_values(ARCHITECTURE) | {
         "DatabaseUrl": url,
         "OwnerDatabaseUrl": owner_url,
         "AppPassword": password,
@@ -65,13 +69,14 @@ def local_values(*, url: str, owner_url: str, password: str) -> dict[str, str]:
     }
 
 
-def write_aws() -> None:
-    write(AWS, aws_values())
+def write_aws(architecture: str) -> None:
+    write(AWS, aws_values(architecture))
 
 
-def aws_values() -> dict[str, str]:
-    """All that `parameters.yaml` brings."""
-    return {"MigrationsHash": migrations_hash(MIGRATIONS)}
+def aws_values(architecture: str) -> dict[str, str]:
+    """All that `parameters.yaml` brings. The architecture is that of the files in target/lambda, or
+    no function would start."""
+    return {"Architecture": architecture, "MigrationsHash": migrations_hash(MIGRATIONS)}
 
 
 def write(path: Path, values: dict[str, str]) -> None:

@@ -33,7 +33,6 @@ from .settings import (
     BOOTSTRAPS,
     HOME,
     ROOT,
-    TARGET,
     Failure,
     aws_environment,
     say,
@@ -122,12 +121,9 @@ def stop() -> None:
 
 
 def prepare_files(from_aws: bool) -> None:
-    """This machine's build, unless what `make package` left is wanted."""
-    if not from_aws:
-        build.build()
-    elif not (TARGET / "release" / "seed").exists():
-        command = ["cargo", "build", "--release", "--locked", "-p", "tests", "--bin", "seed"]
-        processes.run(command, "build of the seed program", cwd=ROOT)
+    """This machine's build; its programs only, if the functions that `make package` left are
+    wanted."""
+    build.build(lay_out=not from_aws)
 
 
 @contextlib.contextmanager

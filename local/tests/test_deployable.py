@@ -137,7 +137,7 @@ class Samconfig(Copied):
         self.expect("R has a name and needs CAPABILITY_NAMED_IAM", "dev")
 
     def test_every_environment_is_looked_at(self) -> None:
-        self.assertEqual(deployable.names(), ["local", "dev", "staging", "prod"])
+        self.assertEqual(deployable.names(), ["local", "sam-local", "dev", "staging", "prod"])
 
 
 class Template(Copied):
