@@ -1,12 +1,8 @@
 # Tirada. `make demo` shows it working on this machine, `make test` tests it, `make help` lists the rest.
 
 LOCAL   := python3 -m local
-DEPLOY  := .local/venv-deploy/bin
-CHECKOV := .local/venv-checkov/bin/checkov
 # The demonstration's size: make demo BUYERS=5000 NUMBERS=100000
 OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(option) | tr A-Z a-z)=$($(option))))
-
-export SAM_CLI_TELEMETRY = 0
 
 .PHONY: help demo up down status test test-all release-check storm bench lint audit sbom package sam-local
 
@@ -28,10 +24,11 @@ status: ## what runs, and where
 test: ## every fast test and two short storms, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## also the oracles, every fault scenario, the local cloud (left up) and a sample of its contract
+test-all: test ## also the oracles, every fault scenario, the local cloud (left up), a sample of its contract, sam local
 	@$(LOCAL) oracles
 	@$(LOCAL) simulate
 	@$(LOCAL) slow
+	@$(LOCAL) sam-local
 
 release-check: lint test-all ## before a release: also, on release bootstraps, every scenario, 40 storms, the contract, the benchmarks
 	@$(LOCAL) release-check
@@ -42,19 +39,8 @@ storm: ## thousands of orders under faults of every kind, then the audit (SEEDS=
 bench: ## the benchmarks against their floors; report and charts in target/bench (ROUNDS=, ONLY=)
 	@$(LOCAL) bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY))
 
-lint: ## formatting, clippy, templates, dependencies, Python
-	@$(LOCAL) tools deploy checkov
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p tests --test simulator --test cloud --test oracles --locked -- -D warnings
-	$(DEPLOY)/cfn-lint template.yaml $(wildcard infra/*.yaml)
-	AWS_DEFAULT_REGION=us-east-1 $(DEPLOY)/sam validate --lint
-	@$(LOCAL) deployable
-	$(CHECKOV) --framework cloudformation --skip-download --quiet --compact -f template.yaml $(wildcard infra/*.yaml)
-	@$(LOCAL) deny
-	$(DEPLOY)/ruff check --config local/ruff.toml local tests
-	$(DEPLOY)/ruff format --config local/ruff.toml --check local tests
-	$(DEPLOY)/python -m unittest discover --top-level-directory . --start-directory local/tests
+lint: ## formatting, clippy, templates, what an account would refuse, dependencies, Python
+	@$(LOCAL) lint
 
 audit: ## whether anything is known against our dependencies; needs the internet
 	@$(LOCAL) audit

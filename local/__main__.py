@@ -12,6 +12,7 @@ from . import (
     contract,
     deploy,
     doctor,
+    lint,
     oracles,
     package,
     parts,
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     built.add_argument("architecture", nargs="?", default=package.DEFAULT, choices=[*package.FLAGS])
     commands.add_parser("release-check", help="what is too long for CI, on release bootstraps")
     commands.add_parser("parts", help="how long each part of this run took")
+    commands.add_parser("lint", help="every look at the tree that runs none of it")
     commands.add_parser("deployable", help="faults that an AWS account would refuse")
     containers = commands.add_parser(
         "sam-local", help="`sam local`, checked; sam-local invoke …: that command of it"
@@ -112,6 +114,8 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         return bench.bench(rest)
     elif command == "package":
         package.package(given.architecture)
+    elif command == "lint":
+        return lint.lint()
     elif command == "deployable":
         return deploy.deployable()
     elif command == "sam-local":
