@@ -7,7 +7,7 @@ OPENING := $(foreach option,BUYERS NUMBERS,$(if $($(option)),--$(shell echo $(op
 .PHONY: help demo up down status test test-all release-check storm bench lint audit sbom package sam-local
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 demo: up ## the local cloud and an opening with many buyers at once (BUYERS=, NUMBERS=)
 	@$(LOCAL) run opening $(OPENING)
@@ -21,12 +21,13 @@ down: ## stop everything that was started here and remove its data
 status: ## what runs, and where
 	@$(LOCAL) status
 
-test: ## every fast test and two short storms, on a throw-away Postgres
+test: ## every fast test and two short storms of each kind, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## also the oracles, every fault scenario, the local cloud (left up), a sample of its contract, sam local
+test-all: test ## also the oracles, every fault scenario, the local cloud (left up) and its contract, sam local
 	@$(LOCAL) oracles
 	@$(LOCAL) simulate
+	@$(LOCAL) panics
 	@$(LOCAL) slow
 	@$(LOCAL) sam-local
 

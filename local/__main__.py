@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
     commands.add_parser("test", help="every fast test", add_help=False)
     commands.add_parser("simulate", help="fault scenarios: simulate <filter>", add_help=False)
+    commands.add_parser("panics", help="scenarios of panics on release bootstraps")
     storm = commands.add_parser("storm", help="the long storm of faults")
     storm.add_argument("seeds", nargs="?", default="1", help="how many")
     commands.add_parser(
@@ -106,6 +107,8 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
         return checks.test(rest)
     elif command == "simulate":
         return simulator.simulate(rest)
+    elif command == "panics":
+        return simulator.panics()
     elif command == "storm":
         return simulator.storm(given.seeds)
     elif command == "oracles":
@@ -130,7 +133,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
     elif command == "parts":
         parts.table()
     elif command == "contract":
-        return contract.check(contract.FULL)
+        return contract.check()
     elif command in ("deny", "audit"):
         return supply.check(advisories=command == "audit")
     elif command == "sbom":

@@ -9,6 +9,7 @@ delivered. For AWS see `make package`, which writes to the same place for anothe
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import cargo, parameters, parts
@@ -23,21 +24,37 @@ def program(name: str) -> Path:
     return TARGET / "debug" / name
 
 
-def build(*more: str, lay_out: bool = True) -> None:
-    """Functions and programs, with the targets that `more` names, such as `--tests`."""
+def build(*, fast_tests: bool = False, named: str = "", lay_out: bool = True) -> None:
+    """Functions and programs; with the fast tests, and a test target that runs only when named."""
     bins = [part for name in (*FUNCTIONS, *PROGRAMS) for part in ("--bin", name)]
     with parts.part("build"):
-        cargo.build("--workspace", *bins, *more)
+        cargo.build("--workspace", *bins, *(["--tests"] if fast_tests else []))
+        if named:
+            # Beside `--tests` cargo ignores the name.
+            cargo.build("--workspace", "--test", named)
     if lay_out:
         lay_out_functions("debug")
 
 
 def build_release() -> None:
     """The functions as they are delivered, for this machine."""
-    packages = [part for name in FUNCTIONS for part in ("-p", name)]
+    compile_release(FUNCTIONS)
+    lay_out_functions("release")
+
+
+def build_some(names: Sequence[str]) -> Path:
+    """Some functions as they are delivered, among those of the everyday build, which is there."""
+    compile_release(names)
+    folder = TARGET / "lambda-release"
+    copy(FUNCTIONS, "debug", folder)
+    copy(names, "release", folder)
+    return folder
+
+
+def compile_release(names: Sequence[str]) -> None:
+    packages = [part for name in names for part in ("-p", name)]
     with parts.part("release build"):
         cargo.build("--release", "--bins", *packages)
-    lay_out_functions("release")
 
 
 def build_bench() -> Path:
@@ -48,16 +65,18 @@ def build_bench() -> Path:
 
 
 def lay_out_functions(profile: str) -> None:
-    """Copies keep their time, so that an unchanged function makes an unchanged package.
-
-    From then on target/lambda holds nothing for AWS, and `sam deploy` lacks its parameters.
-    """
+    """From then on target/lambda holds nothing for AWS, and `sam deploy` lacks its parameters."""
     parameters.AWS.unlink(missing_ok=True)
-    for name in FUNCTIONS:
+    copy(FUNCTIONS, profile, BOOTSTRAPS)
+
+
+def copy(names: Sequence[str], profile: str, folder: Path) -> None:
+    """Copies keep their time, so that an unchanged function makes an unchanged package."""
+    for name in names:
         built = TARGET / profile / name
         if not built.exists():
             raise Failure(f"The build left no {built}: has package {name} a binary of that name?")
-        package = BOOTSTRAPS / name
+        package = folder / name
         shutil.rmtree(package, ignore_errors=True)
         package.mkdir(parents=True)
         shutil.copy2(built, package / "bootstrap")

@@ -38,11 +38,23 @@ def rust() -> str | None:
     )
     if not shutil.which("cargo"):
         return advice
-    said = subprocess.run(["cargo", "--version"], capture_output=True, text=True, cwd=ROOT).stdout
+    quiet = {"capture_output": True, "text": True, "cwd": ROOT}
+    said = subprocess.run(["cargo", "--version"], **quiet).stdout
     have = re.search(r"(\d+)\.(\d+)", said)
     if have and (int(have[1]), int(have[2])) >= tuple(int(n) for n in least.split(".")[:2]):
         return None
+    if not said and shutil.which("rustup"):
+        return (
+            f"Rust {pinned()}, which rust-toolchain.toml names: `rustup toolchain install"
+            f" {pinned()}`, or take the one that is here: RUSTUP_TOOLCHAIN=stable make …"
+        )
     return f"{advice} (found: {said.strip() or 'a cargo that does not run'})"
+
+
+def pinned() -> str:
+    """The compiler that rust-toolchain.toml names."""
+    found = re.search(r'^channel = "(.+)"', (ROOT / "rust-toolchain.toml").read_text(), re.M)
+    return found.group(1) if found else "stable"
 
 
 def python() -> str | None:

@@ -12,6 +12,8 @@ from .settings import CI, Failure
 # How many storms of orders, and of payments, in `make test` and before a release.
 SHORT_SEEDS = 2
 FULL_SEEDS = 20
+# The functions of the scenarios of panics.
+PANICKING = ("orders", "reserve-numbers")
 
 
 def simulate(options: list[str]) -> int:
@@ -21,7 +23,7 @@ def simulate(options: list[str]) -> int:
 
 
 def scenarios(options: list[str]) -> int:
-    build.build("--test", "simulator")
+    build.build(named="simulator")
     with parts.part("scenarios"):
         return run(options or ["--", "--skip", "storm::"])
 
@@ -30,16 +32,33 @@ def storm(seeds: str) -> int:
     """The long storms on release bootstraps, once for each of so many seeds."""
     if not seeds.isdigit() or int(seeds) < 1:
         raise Failure(f"SEEDS={seeds} is no number of storms.")
-    build.build_release()
-    return with_postgres(lambda: run_storm("long", "long", int(seeds)))
+
+    def rage() -> int:
+        build.build_release()
+        return run_storm("long", "long", int(seeds))
+
+    return with_postgres(rage)
+
+
+def panics() -> int:
+    """The scenarios of panics on the bootstraps as they are delivered: what a panic does is a
+    setting of the release profile."""
+
+    def run_them() -> int:
+        build.build(named="simulator")
+        folder = build.build_some(PANICKING)
+        with parts.part("panics on release bootstraps"):
+            return run(["--", "panics::"], {"TIRADA_BOOTSTRAPS": str(folder)})
+
+    return with_postgres(run_them)
 
 
 def release() -> int:
     """Every scenario and the storms of a release, on the bootstraps as they are delivered."""
-    build.build("--test", "simulator")
-    build.build_release()
 
     def everything() -> int:
+        build.build(named="simulator")
+        build.build_release()
         with parts.part("scenarios on release bootstraps"):
             failed = run(["--", "--skip", "storm::"])
         return failed or run_storm("middle", "long", FULL_SEEDS, at_once=True)
@@ -73,7 +92,8 @@ def run_storm(orders: str, payments: str, seeds: int, *, at_once: bool = False) 
 
 def run(options: list[str], extra: Mapping[str, str] | None = None) -> int:
     """Runs scenarios with the bootstraps that lie there, on the tests' Postgres, which is there."""
-    return cargo.test(["--test", "simulator", *options], environment() | dict(extra or {}))
+    variables = environment() | dict(extra or {})
+    return cargo.test(["--test", "simulator", *options], variables)
 
 
 def environment() -> dict[str, str]:

@@ -110,6 +110,10 @@ fn packages_share_versions_and_lints() {
         }
     }
     let workspace = files::read("Cargo.toml");
+    let toolchain = files::read("rust-toolchain.toml");
+    let pinned = toolchain.lines().find_map(|line| line.strip_prefix("channel = \"")).unwrap().trim_end_matches('"');
+    let (least, _) = pinned.rsplit_once('.').unwrap();
+    assert!(workspace.contains(&format!("rust-version = \"{least}\"\n")), "rust-toolchain.toml pins {pinned}");
     assert!(workspace.contains("unsafe_code = \"forbid\"") && workspace.contains("panic = \"unwind\""));
 }
 

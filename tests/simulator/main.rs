@@ -1,4 +1,4 @@
-//! Faults on the real release bootstraps, by what they break. Each scenario ends with a drain, the auditor, and what
+//! Faults on the real bootstraps, by what they break. Each scenario ends with a drain, the auditor, and what
 //! clients saw. `python3 -m local simulate` builds the bootstraps and runs it; no other test run includes it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]

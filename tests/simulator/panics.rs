@@ -1,4 +1,4 @@
-//! Panics inside the real release bootstraps: `panic = "abort"` in the wrong place would end the process, and only
+//! Panics inside the real bootstraps, in CI also those of a release: `panic = "abort"` in the wrong place would end the process, and only
 //! here would it be seen. Also what a bootstrap refuses to start with.
 
 use std::collections::BTreeSet;

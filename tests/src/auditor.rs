@@ -1,7 +1,7 @@
 //! The independent auditor over a test's database.
 
-pub use auditor::Expect;
-use auditor::{findings_in, imbalances_in};
+use auditor::imbalances_in;
+pub use auditor::{Expect, findings_in};
 
 use crate::TestDatabase;
 use crate::gateway::Ledger;

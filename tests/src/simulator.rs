@@ -1,4 +1,4 @@
-//! A small Lambda: the real release bootstraps as processes, with API Gateway, SQS, event source mappings and
+//! A small Lambda: the real bootstraps as processes, with API Gateway, SQS, event source mappings and
 //! schedules around them, a proxy before Postgres, and faults everywhere.
 //!
 //! Modelled: cold starts, reuse and freezing of environments, reserved concurrency and throttling, function timeouts,

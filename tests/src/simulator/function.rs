@@ -250,7 +250,7 @@ impl Function {
     }
 }
 
-/// The bootstrap of a function of this name, of a release build.
+/// The bootstrap of a function of this name, of the build that lies there.
 #[must_use]
 pub fn bootstrap(name: &str) -> String {
     let folder = std::env::var("TIRADA_BOOTSTRAPS");
