@@ -13,7 +13,7 @@ import socket
 import urllib.error
 import urllib.request
 
-from . import processes
+from . import parts, processes
 from .sam_local import API, Run, environment
 from .settings import LOGS, LOOPBACK, ROOT, Failure, say, show
 
@@ -23,7 +23,7 @@ REQUEST_TIMEOUT = 30  # seconds
 
 def check(from_aws: bool) -> None:
     """One function of each kind, then an order over HTTP: each answer is shown and checked."""
-    with environment(from_aws) as run:
+    with environment(from_aws) as run, parts.part("sam local"):
         invoke_each_kind(run)
         order_over_http(run)
     say("sam local works.")

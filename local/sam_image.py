@@ -15,6 +15,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+from . import debian
 from .engine import Engine
 from .settings import ARCHITECTURE, BOOTSTRAPS, FUNCTIONS, ROOT, Failure, say
 
@@ -23,6 +24,8 @@ AWS_GLIBC = 34  # minor version in Amazon Linux 2023
 MACHINES = {62: "x86_64", 183: "arm64"}  # e_machine of an ELF file
 # The SAM CLI runs these in the image when it adds its emulator.
 PROGRAMS = ("sh", "mv", "chmod")
+# Clients of AWS do not start without certificates, which AWS's image has too.
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # No process listens on this port of the container, so that no function reaches AWS.
 SETTINGS = "ENV AWS_ENDPOINT_URL=http://127.0.0.1:9\n"
 
@@ -54,7 +57,10 @@ def of_this_machine() -> dict[str, bytes]:
     wanted = [*programs.values(), *(BOOTSTRAPS / name / "bootstrap" for name in FUNCTIONS)]
     said = subprocess.run(["ldd", *map(str, wanted)], capture_output=True, text=True, check=True)
     libraries = {path: path for path in re.findall(r"(/\S+) \(0x", said.stdout)}
-    found = sorted((programs | libraries).items())
+    if not CERTIFICATES.exists():
+        raise Failure(f"{CERTIFICATES} is missing: {debian.by_hand('ca-certificates')}")
+    certificates = {str(CERTIFICATES): str(CERTIFICATES)}
+    found = sorted((programs | libraries | certificates).items())
     return {f"root{path}": Path(source).read_bytes() for path, source in found}
 
 
