@@ -24,14 +24,14 @@ status: ## what runs, and where
 test: ## every fast test and two short storms of each kind, on a throw-away Postgres
 	@$(LOCAL) test
 
-test-all: test ## also the oracles, every fault scenario, the local cloud (left up) and its contract, sam local
+test-all: test ## also the oracles, scenarios, more storms, the local cloud (left up) and its contract, sam local
 	@$(LOCAL) oracles
 	@$(LOCAL) simulate
 	@$(LOCAL) panics
 	@$(LOCAL) slow
 	@$(LOCAL) sam-local
 
-release-check: lint test-all ## before a release: also, on release bootstraps, every scenario, 40 storms, the contract, the benchmarks
+release-check: lint test-all ## before a release, for hours: also, on release bootstraps, scenarios, storms, the local cloud, benchmarks
 	@$(LOCAL) release-check
 
 storm: ## thousands of orders under faults of every kind, then the audit (SEEDS=n: so many times)

@@ -2,6 +2,7 @@
 
 `sam local` is the one part that runs functions in containers.
 
-Run from the project's root: `python3 -m local help`. Everything it makes lies in `.local/`;
-everything it starts listens on 127.0.0.1 and is stopped by `python3 -m local down`.
+Run from the project's root: `python3 -m local help`. What it makes lies in `.local/` and
+`target/`; the tests' Postgres keeps its files in /dev/shm. What it starts listens on 127.0.0.1, or
+for containers on their engine's bridge, and `python3 -m local down` stops it.
 """

@@ -48,7 +48,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("run", help="a program of this build: run tirada …", add_help=False)
     commands.add_parser("test", help="every fast test", add_help=False)
-    commands.add_parser("simulate", help="fault scenarios: simulate <filter>", add_help=False)
+    commands.add_parser(
+        "simulate", help="fault scenarios and storms: simulate <filter>", add_help=False
+    )
     commands.add_parser("panics", help="scenarios of panics on release bootstraps")
     storm = commands.add_parser("storm", help="the long storm of faults")
     storm.add_argument("seeds", nargs="?", default="1", help="how many")
@@ -82,8 +84,7 @@ def run(command: str, given: argparse.Namespace, rest: list[str]) -> int:
     elif command == "up":
         cloud.up()
     elif command == "down":
-        sam_local.stop()
-        cloud.down()
+        cloud.down(sam_local.stop())
     elif command == "status":
         return cloud.status()
     elif command == "postgres" and given.action == "start":

@@ -24,6 +24,11 @@ def program(name: str) -> Path:
     return TARGET / "debug" / name
 
 
+def released(name: str) -> Path:
+    """Where the release build leaves a program."""
+    return TARGET / "release" / name
+
+
 def build(*, fast_tests: bool = False, named: str = "", lay_out: bool = True) -> None:
     """Functions and programs; with the fast tests, and a test target that runs only when named."""
     bins = [part for name in (*FUNCTIONS, *PROGRAMS) for part in ("--bin", name)]
@@ -37,8 +42,8 @@ def build(*, fast_tests: bool = False, named: str = "", lay_out: bool = True) ->
 
 
 def build_release() -> None:
-    """The functions as they are delivered, for this machine."""
-    compile_release(FUNCTIONS)
+    """The functions and `tirada` as they are delivered, for this machine."""
+    compile_release((*FUNCTIONS, "operator"))
     lay_out_functions("release")
 
 
@@ -61,7 +66,7 @@ def build_bench() -> Path:
     """The benchmarks' program: a build of its own, because it brings the tests' features."""
     with parts.part("release build of the benchmarks"):
         cargo.build("--release", "-p", "bench")
-    return TARGET / "release" / "bench"
+    return released("bench")
 
 
 def lay_out_functions(profile: str) -> None:

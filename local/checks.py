@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from . import (
     bench,
@@ -60,18 +61,8 @@ def run_tests(environment: Mapping[str, str], options: list[str]) -> int:
         return cargo.test(options, environment, at_once=tests_at_once())
 
 
-# Modules of tests/it that reach the database past any pooler or not at all, and the roles' table,
-# whose routes have tests of their own.
-PAST_THE_POOLER = (
-    "auditor",
-    "fake_gateway",
-    "migrations",
-    "openapi",
-    "roles",
-    "security",
-    "template",
-    "tidy",
-)
+# Modules of tests/it that reach the database past any pooler, or not at all.
+PAST_THE_POOLER = ("fake_gateway", "migrations", "openapi", "security", "template", "tidy")
 
 
 def run_through_pooler(environment: Mapping[str, str], options: list[str]) -> int:
@@ -88,12 +79,14 @@ def run_through_pooler(environment: Mapping[str, str], options: list[str]) -> in
 def slow() -> int:
     """The tests that want the whole local cloud. It is left up for a look; `down` ends it."""
     cloud.up()
-    return test_cloud()
+    return test_cloud(build.program("tirada"))
 
 
-def test_cloud() -> int:
+def test_cloud(tirada: Path) -> int:
+    """The tests of the cloud that is up, with this build of the operator's command line."""
+    environment = os.environ | cloud.environment() | {"TIRADA_PROGRAM": str(tirada)}
     with parts.part("local cloud"):
-        failed = cargo.test(["--test", "cloud"], os.environ | cloud.environment())
+        failed = cargo.test(["--test", "cloud"], environment, one_process=True)
     return failed or contract.check()
 
 
@@ -102,5 +95,5 @@ def release() -> int:
     failed = simulator.release()
     if not failed:
         cloud.up(release=True)
-        failed = test_cloud()
+        failed = test_cloud(build.released("tirada"))
     return failed or bench.bench([])

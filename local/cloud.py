@@ -188,9 +188,10 @@ def run(program: str, options: list[str]) -> int:
     return subprocess.run([str(binary), *options], env=environment()).returncode
 
 
-def down() -> None:
-    """Stop what was started and remove its data. Tools, builds and logs stay."""
-    stopped = [
+def down(already: list[str]) -> None:
+    """Stop what was started and remove its data. Tools, builds and logs stay. `already` names what
+    the caller stopped."""
+    stopped = already + [
         name
         for name, was_running in (
             ("AWS emulator", emulator.stop()),

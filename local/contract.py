@@ -46,7 +46,8 @@ def check() -> int:
             raise Failure("Schemathesis needs Python 3.11 or newer.")
         say("Not run: Schemathesis, which needs Python 3.11 or newer.")
         return 0
-    tools.install("schemathesis")
+    with parts.part("tools"):
+        tools.install("schemathesis")
     postgres.write_private(CONFIGURATION, configuration())
     command = [str(tools.binary("schemathesis", "schemathesis"))]
     command += ["--config-file", str(CONFIGURATION), "--no-color", "run", str(DOCUMENT)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import http.client
 import json
 import os
@@ -20,12 +21,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from . import debian, processes
-from .settings import CI, HOME, Failure, say
+from .settings import HOME, Failure, say
 
 NAME = "docker"
-# Short, because a socket's path has 108 bytes at most.
 STATE = HOME / "docker"
-SOCKET = STATE / "sock"
+# Its sockets: not in the checkout, because a socket's path has 108 bytes at most.
+RUNNING = Path("/run") / f"tirada-{hashlib.sha256(str(HOME).encode()).hexdigest()[:8]}"
+SOCKET = RUNNING / "sock"
 STANDARD_SOCKET = "/var/run/docker.sock"
 PACKAGE = "docker.io"
 BY_HAND = debian.by_hand(PACKAGE)
@@ -142,11 +144,10 @@ def delete_bridge(device: str) -> None:
 @contextlib.contextmanager
 def running() -> Iterator[Engine]:
     """An engine that answers; stopped at the end if it is one of ours."""
-    host = os.environ.get("DOCKER_HOST") or f"unix://{STANDARD_SOCKET}"
-    theirs = Engine(host.removeprefix("unix://"))
-    if theirs.answers() and theirs.bridge():
-        say(f"- the container engine at {theirs.socket}")
-        yield theirs
+    found = theirs()
+    if found:
+        say(f"- the container engine at {found.socket}")
+        yield found
         return
     try:
         yield start()
@@ -154,22 +155,40 @@ def running() -> Iterator[Engine]:
         stop()
 
 
+def theirs() -> Engine | None:
+    """An engine that answers on this machine and runs as root."""
+    host = os.environ.get("DOCKER_HOST") or f"unix://{STANDARD_SOCKET}"
+    found = Engine(host.removeprefix("unix://"))
+    return found if host.startswith("unix://") and found.answers() and found.bridge() else None
+
+
+def require() -> None:
+    """Says at once if there is no engine and none can be started."""
+    if theirs():
+        return
+    if os.geteuid() == 0 and not daemon():
+        debian.install(PACKAGE, "docker.socket", "docker.service")
+    if os.geteuid() == 0 and daemon():
+        return
+    have = "sudo systemctl start docker" if daemon() else BY_HAND
+    raise Failure(
+        "sam local needs a container engine that runs on this machine as root; none answers at"
+        f" {STANDARD_SOCKET} or at a unix:// address in DOCKER_HOST. To get one: {have}, then"
+        " `sudo usermod -aG docker $USER` and a new login, or `sudo make sam-local`."
+    )
+
+
 def start() -> Engine:
     """Our own engine. It changes no firewall and forwards no packets: its network ends here."""
-    if not daemon() and (CI or os.geteuid() == 0):
-        debian.install(PACKAGE, "docker.socket", "docker.service")
-    if not daemon() or os.geteuid() != 0:
-        raise Failure(
-            "sam local needs a container engine that runs on this machine as root, and none answers"
-            f" (DOCKER_HOST, {STANDARD_SOCKET}). To get one: {BY_HAND}"
-        )
+    require()
     STATE.mkdir(parents=True, exist_ok=True)
+    RUNNING.mkdir(mode=0o700, parents=True, exist_ok=True)
     SOCKET.unlink(missing_ok=True)
     (STATE / "pid").unlink(missing_ok=True)
     if not Path(f"/sys/class/net/{DEFAULT_BRIDGE}").exists():
         MADE_BRIDGE.touch()
     engine = Engine(str(SOCKET))
-    places = {"data-root": STATE / "data", "exec-root": STATE / "run", "pidfile": STATE / "pid"}
+    places = {"data-root": STATE / "data", "exec-root": RUNNING / "exec", "pidfile": STATE / "pid"}
     command = [str(daemon()), f"--host={engine.url}"]
     command += [f"--{option}={path}" for option, path in places.items()]
     command += ["--iptables=false", "--ip6tables=false", "--ip-masq=false", "--ip-forward=false"]
@@ -185,12 +204,14 @@ def start() -> Engine:
     return engine
 
 
-def stop() -> None:
+def stop() -> bool:
     """Stop our engine, if there is one. Its images stay, so that the next run is quick."""
-    processes.stop(NAME)
+    stopped = processes.stop(NAME)
+    shutil.rmtree(RUNNING, ignore_errors=True)
     if MADE_BRIDGE.exists():
         delete_bridge(DEFAULT_BRIDGE)
         MADE_BRIDGE.unlink()
+    return stopped
 
 
 def search_path() -> str:

@@ -36,7 +36,8 @@ def commands() -> dict[str, list[str]]:
     checkov += [part for path in TEMPLATES for part in ("-f", path)]
     clippy = ["cargo", "clippy", "--workspace", "--locked"]
     strict = ["--", "-D", "warnings"]
-    tests = ["--top-level-directory", ".", "--start-directory", "local/tests"]
+    # By name, because a search that finds none is no failure for every Python.
+    tests = [f"local.tests.{path.stem}" for path in sorted(HERE.glob("tests/test_*.py"))]
     return {
         "rustfmt": ["cargo", "fmt", "--all", "--check"],
         "clippy": [*clippy, "--all-targets", *strict],
@@ -47,7 +48,7 @@ def commands() -> dict[str, list[str]]:
         "checkov": checkov,
         "ruff": [ruff, "check", "--config", settings, "local", "tests"],
         "ruff format": [ruff, "format", "--config", settings, "--check", "local", "tests"],
-        "tests of local/": [deploying["python"], "-m", "unittest", "discover", *tests],
+        "tests of local/": [deploying["python"], "-m", "unittest", *tests],
     }
 
 

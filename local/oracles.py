@@ -4,7 +4,6 @@ openpyxl as whoever opens our workbooks."""
 from __future__ import annotations
 
 import os
-import socket
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -23,7 +22,8 @@ def check(options: list[str]) -> int:
 
 
 def run(options: list[str]) -> int:
-    tools.install("oracles")
+    with parts.part("tools"):
+        tools.install("oracles")
     started = start()
     try:
         with parts.part("oracles"):
@@ -50,7 +50,7 @@ def start() -> bool:
     """
     if processes.find(NAME):
         return False
-    port = free_port()
+    port = processes.free_port()
     serve = ["--bind", f"{LOOPBACK}:{port}", "--worker-class", "aiohttp.GunicornWebWorker"]
     gunicorn = str(tools.binary("oracles", "gunicorn"))
     processes.start(
@@ -67,12 +67,6 @@ def start() -> bool:
 def stop() -> None:
     processes.stop(NAME)
     STATE.unlink(missing_ok=True)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
 
 
 def answers(port: int) -> bool:

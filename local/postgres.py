@@ -7,6 +7,8 @@ connection.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import pwd
@@ -16,7 +18,6 @@ import signal
 import socket
 import stat
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,12 +194,16 @@ def stop(server: Server) -> bool:
 
 def make_home(server: Server) -> None:
     """The server's folder: a link into the memory's file system if there is room."""
-    if not server.in_memory or not has_room(MEMORY):
-        server.home.mkdir(parents=True)
-        return
-    folder = Path(tempfile.mkdtemp(prefix=f"tirada-{server.name}-", dir=MEMORY))
-    server.home.parent.mkdir(exist_ok=True)
-    server.home.symlink_to(folder)
+    if server.in_memory and has_room(MEMORY):
+        # Named after the checkout, so that a new one at the same place takes over what is left.
+        folder = MEMORY / f"tirada-{hashlib.sha256(str(server.home).encode()).hexdigest()[:12]}"
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileExistsError):  # somebody else's
+            folder.mkdir(mode=0o700)
+            server.home.parent.mkdir(exist_ok=True)
+            server.home.symlink_to(folder)
+            return
+    server.home.mkdir(parents=True)
 
 
 def has_room(folder: Path) -> bool:

@@ -160,6 +160,13 @@ def listening(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
 def require_free(port: Port) -> int:
     """The port's number, or a clear word that somebody else has it."""
     number = port.number

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import json
-import socket
 import urllib.error
 import urllib.request
 
@@ -23,7 +23,7 @@ REQUEST_TIMEOUT = 30  # seconds
 
 def check(from_aws: bool) -> None:
     """One function of each kind, then an order over HTTP: each answer is shown and checked."""
-    with environment(from_aws) as run, parts.part("sam local"):
+    with parts.part("sam local"), environment(from_aws) as run:
         invoke_each_kind(run)
         order_over_http(run)
     say("sam local works.")
@@ -53,7 +53,7 @@ def invoke_each_kind(run: Run) -> None:
 
 def order_over_http(run: Run) -> None:
     """An order placed over HTTP, reserved by the worker, and read back."""
-    port = free_port()
+    port = processes.free_port()
     api = f"http://{LOOPBACK}:{port}"
     say(f"- sam local start-api on {LOOPBACK}:{port}")
     processes.start(
@@ -92,14 +92,18 @@ def ask(run: Run, url: str, body: dict | None = None) -> tuple[int, dict[str, st
         headers |= {"Content-Type": "application/json", "Idempotency-Key": "sam-local"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers)
+    without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT) as answer:
+        with without_proxy.open(request, timeout=REQUEST_TIMEOUT) as answer:
             status, found, text = answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         status, found, text = error.code, error.headers, error.read()
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise Failure(f"{url}: {error}") from None
-    return status, {name.lower(): value for name, value in found.items()}, json.loads(text)
+    try:
+        return status, {name.lower(): value for name, value in found.items()}, json.loads(text)
+    except ValueError:
+        raise Failure(f"{url} answered {status} without JSON: {text[:500]!r}") from None
 
 
 def message_of(run: Run, order: str) -> dict:
@@ -127,9 +131,3 @@ def require(right: bool, what: str, answer: object) -> None:
 def part(answer: dict, *names: str) -> str:
     """Some members of an answer, in one line."""
     return json.dumps({name: answer[name] for name in names})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]

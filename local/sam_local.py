@@ -97,10 +97,11 @@ def by_hand(options: list[str], from_aws: bool) -> int:
 def environment(from_aws: bool, limit: int = RUN_TIMEOUT) -> Iterator[Run]:
     """Everything that a command needs; stopped and removed at the end, however that comes."""
     doctor.check()
+    engine.require()
     tools.install()
-    prepare_files(from_aws)
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone())
+        prepare_files(from_aws)
         stack.enter_context(ending(limit))
         stop()
         docker = stack.enter_context(engine.running())
@@ -113,11 +114,15 @@ def environment(from_aws: bool, limit: int = RUN_TIMEOUT) -> Iterator[Run]:
         yield Run(aws_environment() | own, image, **seeded)
 
 
-def stop() -> None:
-    """Stops the processes that a killed run left behind."""
-    processes.stop(API)
-    postgres.stop(postgres.SAM_LOCAL)
-    engine.stop()
+def stop() -> list[str]:
+    """Stops what a killed run left behind, and names it."""
+    left = {
+        "sam local": processes.stop(API),
+        "its Postgres": postgres.stop(postgres.SAM_LOCAL),
+        "its container engine": engine.stop(),
+    }
+    parameters.SAM_LOCAL.unlink(missing_ok=True)
+    return [name for name, was_running in left.items() if was_running]
 
 
 def prepare_files(from_aws: bool) -> None:

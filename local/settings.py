@@ -28,7 +28,7 @@ SEALING_KEYS = ROOT / "shared" / "edge" / "development" / "sealing-keys.json"
 PHONES = HOME / "phones.jsonl"
 # What would go to mailboxes of staff.
 MAILS = HOME / "mails.jsonl"
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 BOOTSTRAPS = ROOT / "target" / "lambda"
 
 LOOPBACK = "127.0.0.1"

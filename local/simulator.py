@@ -9,23 +9,27 @@ from pathlib import Path
 from . import build, cargo, debian, doctor, parts, pgbouncer, postgres, tools
 from .settings import CI, Failure
 
-# How many storms of orders, and of payments, in `make test` and before a release.
+# How many storms of orders, and of payments: `make test`, `make test-all`, before a release.
 SHORT_SEEDS = 2
+MIDDLE_SEEDS = 5
 FULL_SEEDS = 20
 # The functions of the scenarios of panics.
 PANICKING = ("orders", "reserve-numbers")
 
 
 def simulate(options: list[str]) -> int:
-    """Every scenario on the everyday build, or those that the options name; the cargo runner's
-    exit status."""
+    """Every scenario and some storms on the everyday build, or those that the options name; the
+    cargo runner's exit status."""
     return with_postgres(lambda: scenarios(options))
 
 
 def scenarios(options: list[str]) -> int:
     build.build(named="simulator")
     with parts.part("scenarios"):
-        return run(options or ["--", "--skip", "storm::"])
+        failed = run(options or ["--", "--skip", "storm::"])
+    if failed or options:
+        return failed
+    return run_storm("middle", "middle", MIDDLE_SEEDS, at_once=True)
 
 
 def storm(seeds: str) -> int:

@@ -1,17 +1,14 @@
 //! The operator's command line against the deployed stack.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
-use tests::files;
 use tokio::process::Command;
 
 use crate::cloud::Cloud;
 
 /// Runs `tirada --json`; its exit status and what it printed.
 pub(crate) async fn tirada(arguments: &[&str]) -> (i32, Value) {
-    let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| files::root().join("target"), PathBuf::from);
-    let output = Command::new(target.join("debug/tirada")).arg("--json").args(arguments).output().await.unwrap();
+    let program = std::env::var("TIRADA_PROGRAM").expect("TIRADA_PROGRAM is not set: python3 -m local slow sets it");
+    let output = Command::new(program).arg("--json").args(arguments).output().await.unwrap();
     let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
     let text = String::from_utf8_lossy(text).into_owned();
     let printed = serde_json::from_str(&text).unwrap_or_else(|_| panic!("tirada {arguments:?} printed {text}"));

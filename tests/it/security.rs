@@ -105,12 +105,24 @@ fn every_command_of_the_operator_is_written_down() {
 #[test]
 fn what_a_scanner_overlooks_says_why() {
     let lint = files::read("local/lint.py");
-    for step in
-        [r#""checkov": checkov"#, r#""--all-targets""#, r#""--test", "*""#, "deploy.deployable()", "supply.check("]
-    {
+    let steps = [
+        r#""fmt", "--all", "--check""#,
+        r#""--all-targets""#,
+        r#""--test", "*""#,
+        r#""cfn-lint""#,
+        r#""validate", "--lint""#,
+        r#""checkov": checkov"#,
+        r#"[ruff, "check""#,
+        r#"[ruff, "format""#,
+        r#""-m", "unittest""#,
+        "deploy.deployable()",
+        "supply.check(",
+    ];
+    for step in steps {
         assert!(lint.contains(step), "make lint lacks {step}");
     }
-    assert!(files::read("Makefile").contains("\nlint:") && files::read(".ci/run").contains("\nmake lint\n"));
+    assert!(files::read("Makefile").contains("\nlint:"));
+    assert!(files::read(".ci/run").contains("\nmake lint\nmake test-all\n"));
     let mut accepted = 0;
     for path in files::below("infra", "yaml").into_iter().chain(["template.yaml".into()]) {
         for line in files::read(&path).lines().filter(|line| line.contains("checkov:skip")) {

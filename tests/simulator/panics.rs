@@ -1,5 +1,6 @@
-//! Panics inside the real bootstraps, in CI also those of a release: `panic = "abort"` in the wrong place would end the process, and only
-//! here would it be seen. Also what a bootstrap refuses to start with.
+//! Panics inside the real bootstraps, and what a bootstrap refuses to start with.
+//!
+//! CI runs them on release bootstraps too: only there would `panic = "abort"` in the wrong place end the process.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
