@@ -42,6 +42,8 @@ NAMES = {
     "AWS::IAM::User": "UserName",
 }
 CONFIG = "AWS::CodeDeploy::DeploymentConfig"
+# The one environment of samconfig.toml that nobody deploys.
+SAM_LOCAL = "sam-local"
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def findings(environment: str) -> Iterator[str]:
 def read(environment: str) -> Deployment:
     """The options of the command, as the command itself makes them of samconfig.toml."""
     chosen = ["--config-env", environment]
-    if "deploy" in SamConfig(Path.cwd()).document[environment]:
+    if environment != SAM_LOCAL:
         context = sam_deploy.make_context("deploy", chosen)
         capabilities = list(context.params["capabilities"] or [])
     else:

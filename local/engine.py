@@ -25,20 +25,24 @@ from .settings import HOME, Failure, say
 
 NAME = "docker"
 STATE = HOME / "docker"
+# The network device of our engine, and its network: one for each checkout, because docker0 may be
+# another engine's.
+DIGEST = hashlib.sha256(str(HOME).encode()).digest()
+BRIDGE = f"tirada-{DIGEST.hex()[:8]}"
+ADDRESS, NETMASK = f"10.{DIGEST[4]}.{DIGEST[5]}.1", "255.255.255.0"
 # Its sockets: not in the checkout, because a socket's path has 108 bytes at most.
-RUNNING = Path("/run") / f"tirada-{hashlib.sha256(str(HOME).encode()).hexdigest()[:8]}"
+RUNNING = Path("/run") / BRIDGE
 SOCKET = RUNNING / "sock"
 STANDARD_SOCKET = "/var/run/docker.sock"
 PACKAGE = "docker.io"
 BY_HAND = debian.by_hand(PACKAGE)
-# Says that the network device was made for our engine.
-MADE_BRIDGE = STATE / "made-bridge"
 ANSWER_TIMEOUT_S = 120
-# Docker makes this device and leaves it behind.
-DEFAULT_BRIDGE = "docker0"
 # ioctl(2) of network devices.
 GET_ADDRESS = 0x8915  # SIOCGIFADDR
 SET_FLAGS = 0x8914  # SIOCSIFFLAGS
+SET_ADDRESS = 0x8916  # SIOCSIFADDR
+SET_NETMASK = 0x891C  # SIOCSIFNETMASK
+ADD_BRIDGE = 0x89A0  # SIOCBRADDBR
 DELETE_BRIDGE = 0x89A1  # SIOCBRDELBR
 
 
@@ -134,6 +138,17 @@ def address_of(device: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
+def make_bridge(device: str) -> None:
+    """A bridge with our address, up."""
+    up = 1  # IFF_UP
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, ADD_BRIDGE, struct.pack("16s", device.encode()))
+        for request, text in ((SET_ADDRESS, ADDRESS), (SET_NETMASK, NETMASK)):
+            place = struct.pack("HH4s8x", socket.AF_INET, 0, socket.inet_aton(text))
+            fcntl.ioctl(control, request, struct.pack("16s16s8x", device.encode(), place))
+        fcntl.ioctl(control, SET_FLAGS, struct.pack("16sh22x", device.encode(), up))
+
+
 def delete_bridge(device: str) -> None:
     """Take a bridge down and away; nothing if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
@@ -174,7 +189,7 @@ def require() -> None:
     raise Failure(
         "sam local needs a container engine that runs on this machine as root; none answers at"
         f" {STANDARD_SOCKET} or at a unix:// address in DOCKER_HOST. To get one: {have}, then"
-        " `sudo usermod -aG docker $USER` and a new login, or `sudo make sam-local`."
+        " `sudo usermod -aG docker $USER` and a new login."
     )
 
 
@@ -185,13 +200,19 @@ def start() -> Engine:
     RUNNING.mkdir(mode=0o700, parents=True, exist_ok=True)
     SOCKET.unlink(missing_ok=True)
     (STATE / "pid").unlink(missing_ok=True)
-    if not Path(f"/sys/class/net/{DEFAULT_BRIDGE}").exists():
-        MADE_BRIDGE.touch()
+    delete_bridge(BRIDGE)
+    make_bridge(BRIDGE)
     engine = Engine(str(SOCKET))
     places = {"data-root": STATE / "data", "exec-root": RUNNING / "exec", "pidfile": STATE / "pid"}
     command = [str(daemon()), f"--host={engine.url}"]
     command += [f"--{option}={path}" for option, path in places.items()]
-    command += ["--iptables=false", "--ip6tables=false", "--ip-masq=false", "--ip-forward=false"]
+    command += [
+        f"--bridge={BRIDGE}",
+        "--iptables=false",
+        "--ip6tables=false",
+        "--ip-masq=false",
+        "--ip-forward=false",
+    ]
     say("- a container engine of our own, in .local/docker")
     processes.start(
         NAME,
@@ -208,9 +229,7 @@ def stop() -> bool:
     """Stop our engine, if there is one. Its images stay, so that the next run is quick."""
     stopped = processes.stop(NAME)
     shutil.rmtree(RUNNING, ignore_errors=True)
-    if MADE_BRIDGE.exists():
-        delete_bridge(DEFAULT_BRIDGE)
-        MADE_BRIDGE.unlink()
+    delete_bridge(BRIDGE)
     return stopped
 
 
