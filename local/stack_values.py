@@ -23,8 +23,14 @@ def unfit(declared: dict[str, dict], given: dict[str, str]) -> Iterator[str]:
         for allowed in refused(declared[name], value):
             yield f"{name} = {shown}, as the SAM CLI gives it; allowed: {allowed}"
     for name, parameter in declared.items():
-        if name not in given and "Default" not in parameter:
+        if name in given:
+            continue
+        if "Default" not in parameter:
             yield f"{name} has no value and no default"
+            continue
+        value = plain(parameter["Default"])
+        for allowed in refused(parameter, value):
+            yield f"{name} = {value!r}, its default; allowed: {allowed}"
 
 
 def refused(parameter: dict, value: str) -> Iterator[str]:

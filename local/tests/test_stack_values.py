@@ -41,6 +41,13 @@ TEMPLATE = {
 
 
 class Values(unittest.TestCase):
+    def test_a_default_is_held_to_its_own_bounds(self):
+        declared = {"Port": {"Type": "Number", "Default": "x5432"}}
+        self.assertEqual(
+            list(unfit(declared, {})), ["Port = 'x5432', its default; allowed: a number"]
+        )
+        self.assertEqual(list(unfit(declared, {"Port": "5432"})), [])
+
     def test_each_kind_of_bound(self) -> None:
         for parameter, taken, not_taken, allowed in KINDS:
             with self.subTest(parameter=parameter):
